@@ -21,7 +21,7 @@ from gradfix.tape.machine.handled import Handled
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.sought import at_odds
 from gradfix.tape.machine.telling import tellable, told
-from gradfix.tape.machine.terms import Terms
+from gradfix.tape.machine.terms import Terms, says_empty
 from gradfix.tape.machine.unrecorded_deeds import UnrecordedDeeds
 from gradfix.tape.machine.witness import possible
 
@@ -279,6 +279,8 @@ class Reports:
             lean = lean | {Assumption.TRIED_FIRST}
         if steps and steps[-1][1] in ASKS and self.handled(steps[-1][0]):
             lean = lean | {Assumption.NOT_HANDLED}
+        if any(says_empty(self.findings.terms, key, holds) for key, holds in way):
+            lean = lean | {Assumption.NOTHING_IS_LEARNT}
         if account is None or account.whole:
             self.reported.add((kind, span))
         if account is not None:

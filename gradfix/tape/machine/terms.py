@@ -20,6 +20,8 @@ LARGE = 1000
 """The largest base and exponent that are raised."""
 FAR = 2000
 """How many parts of a test are looked at."""
+COUNTS = frozenset({"size", "numel", "nelement"})
+"""Questions that are answered by how many of something there are."""
 OF_PARTS = frozenset({"get", "getattr", "hasattr"})
 """Questions about the part of something that is named."""
 
@@ -60,6 +62,8 @@ class Terms:
         """Of what was asked again the first answer, by identity, with what stands for it."""
         self.of: dict[int, tuple[Value, ...]] = {}
         """What is a fact of what, by identity."""
+        self.counts: set[int] = set()
+        """How many of something there are, by identity."""
         self.parts: dict[int, str] = {}
         """Which part of its owner something is, or tells of, by identity."""
         self.kept: list[Value] = []
@@ -94,6 +98,8 @@ class Terms:
             first = self.answers.setdefault((question, *marks), value)
             self.same[id(value)] = first, value
             self.fact_of(first, *operands)
+            if question in COUNTS:
+                self.counts.add(id(first))
             if question in OF_PARTS and len(operands) > 1 and isinstance(operands[1], Const):
                 self.parts[id(first)] = str(operands[1].value)
 
@@ -107,6 +113,7 @@ class Terms:
         if id(whole) in self.of and isinstance(value, (Unknown, Seq)):
             self.fact_of(value, *self.of[id(whole)])
             if isinstance(key, Const):
+                self.counts.add(id(value))
                 self.parts[id(value)] = f"[{key.value}]"
 
     def test(self, key: Key, op: str, *operands: Value | Path) -> None:
@@ -194,6 +201,31 @@ def _texts(one: Value | Path) -> list[str] | None:
     listed = one.items if isinstance(one, Seq) and not one.open else [one]
     texts = [each.value for each in listed if isinstance(each, Const) and isinstance(each.value, str)]
     return texts if len(texts) == len(listed) else None
+
+
+NONE_LEFT: Mapping[tuple[str, object], bool] = {
+    ("Eq", 0): True, ("NotEq", 0): False, ("Gt", 0): False, ("LtE", 0): True, ("Lt", 1): True,
+    ("GtE", 1): False,
+}  # fmt: skip
+"""What a comparison comes to where there is none of what is counted."""
+
+
+def says_empty(terms: Terms, key: Key, holds: bool) -> bool:
+    """Whether a test says that there is nothing in something: nobody learns from that."""
+    term = terms.tests.get(key)
+    if term is None or not _counts(terms, term.operands[0]):
+        return False
+    if term.op == "true":
+        return not holds
+    other = term.operands[1] if len(term.operands) == 2 else None
+    return isinstance(other, Const) and NONE_LEFT.get((term.op, other.value)) is holds
+
+
+def _counts(terms: Terms, value: Value | Path) -> bool:
+    made = terms.values.get(id(value))
+    return (made is not None and made[1].op == "len") or (
+        isinstance(value, Value) and id(terms.first(value)) in terms.counts
+    )
 
 
 def only_asked_which(terms: Terms, one: Value, key: Key) -> bool:

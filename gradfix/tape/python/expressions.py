@@ -88,8 +88,8 @@ def conditional(vm: Interpreter, node: ast.IfExp) -> Value:
         results[which] = vm.eval(expression)
 
     vm.forks.fork([(yes, lambda: arm(True, node.body)), (no, lambda: arm(False, node.orelse))])
-    if len(results) == 1:
-        return next(iter(results.values()))
+    if len(results) < 2:  # none where nobody can come to either
+        return next(iter(results.values()), Unknown(fact("what no path comes to")))
     return alternatives([(yes, results[True]), (no, results[False])])
 
 

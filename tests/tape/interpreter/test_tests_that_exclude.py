@@ -130,7 +130,7 @@ TOGETHER = [
     ('mode.startswith("a")', 'mode != "b"'),
     ('mode.lower() == "a"', 'mode == "A"'),
     ('cfg.get("mode") == "a"', 'cfg.get("mode") != "b"'),
-    ("len(cfg) == 0", "not cfg"),
+    ("len(cfg) == 2", "cfg"),
     ("isinstance(n, int)", "n == 5"),
     ("isinstance(mode, str)", 'mode == "b"'),
     ("n > m", "m < n"),
@@ -189,6 +189,17 @@ REFUSING = MODULE.replace("        self.lin", "        {refusal}\n        self.l
 def test_what_is_refused_where_an_object_is_made_holds_in_its_methods(refusal: str) -> None:
     assert listed(REFUSING.format(refusal=refusal, first="flag", second="n")) == set()
     assert listed(REFUSING.format(refusal=refusal, first="flag", second="m")) == {"inplace_overwrites_saved"}
+
+
+@pytest.mark.parametrize(
+    "empty", ["x.size(0) == 0", "x.numel() < 1", "len(cfg) == 0", "not len(x)", "x.shape[0] <= 0"]
+)
+def test_nobody_learns_from_what_is_empty(empty: str) -> None:
+    assert listed(PLAIN.format(first=empty, second="flag")) == set()
+
+
+def test_what_has_something_in_it_may_be_learnt_from() -> None:
+    assert listed(PLAIN.format(first="x.size(0) > 0", second="flag")) == {"inplace_overwrites_saved"}
 
 
 @pytest.mark.parametrize("asked", ["onnx.is_in_onnx_export", "jit.is_scripting", "jit.is_tracing"])
