@@ -120,7 +120,9 @@ def impact_of(kind: str, says: str) -> Impact:
     traits = kind_of(kind)
     if traits.style:
         return "style"
-    return "crashes" if says or traits.refused else "trains wrong"
+    if says or traits.refused:
+        return "crashes"
+    return "trains wrong" if traits.impact == "crashes" else traits.impact
 
 
 def culprit(kind: str, place: Mapping[str, Any], source: Source) -> ast.AST | None:

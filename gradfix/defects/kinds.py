@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal, TypeAlias
 
-Impact: TypeAlias = Literal["crashes", "trains wrong", "style"]
+Impact: TypeAlias = Literal["crashes", "trains wrong", "wastes memory", "style"]
 Culprit: TypeAlias = Literal["write", "statement", "with", "expression", "call"]
 """What stands at the culprit's place: an in-place write in any form, a statement, a with statement, a call or
 an attribute, or a call."""
@@ -115,7 +115,7 @@ KINDS: Mapping[str, Kind] = {
     "backward_in_no_grad": Kind(impact="style"),
     "missing_zero_grad": Kind(absence=True),
     "zero_grad_before_step": Kind(absence=True),
-    "graph_leak": Kind(culprit="statement", absence=True),
+    "graph_leak": Kind(impact="wastes memory", culprit="statement", absence=True),
     "clip_before_unscale": Kind(),
     "gradient_edit_dropped": Kind(),
     "numpy_of_graph": Kind(impact="crashes", refused=True, beside=True),

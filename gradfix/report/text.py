@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gradfix.rule import Finding
 
 MARGIN = " " * 6
-IMPACT_STYLES = {"crashes": "red", "trains wrong": "magenta", "style": "blue"}
+IMPACT_STYLES = {"crashes": "red", "trains wrong": "magenta", "wastes memory": "yellow", "style": "blue"}
 
 
 def _place(outcome: Outcome, finding: Finding) -> str:

@@ -12,6 +12,7 @@ from gradfix.rule import Applicability, Finding
 IMPACTS: Mapping[Impact, tuple[str, str]] = {
     "crashes": ("crashes", "crash"),
     "trains wrong": ("trains wrong", "train wrong"),
+    "wastes memory": ("wastes memory", "waste memory"),
     "style": ("is a matter of style", "are a matter of style"),
 }
 """How an impact is said of one finding and of several."""
