@@ -44,6 +44,9 @@ class Terms:
         self.values: dict[int, tuple[Value, Term]] = {}
         """By identity, with the value, which has to stay as long as it has that."""
         self.tests: dict[Key, Term] = {}
+        self.sorted: dict[Path, list[tuple[Key, bool]]] = {}
+        self.ages: dict[Key, int] = {}
+        """As which of all tests each was met first."""
         self.named: dict[int, dict[str, None]] = {}
         """The texts with which something is compared, by identity."""
         self.asserted: set[tuple[Key, bool]] = set()
@@ -122,6 +125,23 @@ class Terms:
             if (texts := _texts(other)) is not None:
                 self.named.setdefault(id(one), {}).update(dict.fromkeys(texts))
         self.tests[key] = Term(op, operands)
+        self.ages.setdefault(key, len(self.ages))
+
+    def in_order(self, path: Path) -> list[tuple[Key, bool]]:
+        """The tests of a path, in the order in which they were met: the same in each run."""
+        found = self.sorted.get(path)
+        if found is None:
+            found = self.sorted[path] = sorted(path, key=lambda one: (self._age(one[0]), one[1]))
+        return found
+
+    def _age(self, key: Key) -> tuple[int, ...]:
+        if key in self.ages:
+            return (self.ages[key],)
+        if isinstance(key, Arm):
+            return -1, key.chain.number, key.arms
+        told = [*key.yes, *key.no] if isinstance(key, Settled) else []
+        inner = [self.ages[one] for path in told for one, _ in path if one in self.ages]
+        return -2, len(told), len(inner), min(inner, default=0), sum(inner)
 
 
 class UnprovableError(Exception):
@@ -291,7 +311,7 @@ def asked(terms: Terms, *start: Node) -> Asked:
 def _parts(terms: Terms, one: Node) -> Iterable[Node] | None:
     """What something is made of; None where that is nothing else."""
     if isinstance(one, frozenset):
-        return [key for key, _ in one]
+        return [key for key, _ in terms.in_order(one)]
     if isinstance(one, Value):
         if id(one) in terms.values:
             return terms.values[id(one)][1].operands

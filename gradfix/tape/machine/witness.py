@@ -67,7 +67,7 @@ def _entangled(terms: Terms, path: Path) -> Iterator[list[Literal]]:
     """The tests of a path that share what they are about, put together; each of what is known by itself."""
     groups: list[tuple[set[Hashable], list[Literal]]] = []
     seen: dict[tuple[int, str], Lineage] = {}
-    for literal in path:
+    for literal in terms.in_order(path):
         about = set[Hashable]()
         for (number, part), leaf in _starts(terms, literal[0]).items():
             about |= {number, *(one for (one, _), behind in seen.items() if tied(terms, leaf, part, behind))}
@@ -111,6 +111,16 @@ def _has_witness(terms: Terms, literals: Sequence[Literal]) -> bool:
     )
     if not there.isdisjoint(absent):
         return False
+    try:
+        return _tried(terms, literals)
+    except EnoughError:
+        loose = [literal for literal in literals if literal not in terms.asserted]
+        return len(loose) < len(literals) and (len(loose) < 2 or _has_witness(terms, loose))
+
+
+def _tried(terms: Terms, literals: Sequence[Literal]) -> bool:
+    """Whether there are such values."""
+    about = [asked(terms, key) for key, _ in literals]
     variables = {number: leaf for one in about for number, leaf in one.leaves.items()}
     return _Trial(terms, literals, about, [*variables]).succeeds()
 
@@ -236,10 +246,7 @@ class _Trial:
 
     def succeeds(self) -> bool:
         """Whether there are such values; what nobody can compute of what is known may well come out so."""
-        try:
-            return all(self._agrees(literal) for literal in self.settled) and self._assign(0)
-        except EnoughError:
-            return False
+        return all(self._agrees(literal) for literal in self.settled) and self._assign(0)
 
     def _agrees(self, literal: Literal) -> bool:
         try:
@@ -286,7 +293,7 @@ class _Trial:
 
     def all_hold(self, path: Path) -> bool:
         """Whether all tests of a path come out so."""
-        return all(self.comes_to(key) == holds for key, holds in path)
+        return all(self.comes_to(key) == holds for key, holds in self.terms.in_order(path))
 
     def _computed(self, term: Term) -> object:
         if term.op == "path":

@@ -206,3 +206,27 @@ def test_what_has_something_in_it_may_be_learnt_from() -> None:
 def test_what_is_run_line_by_line_is_not_exported(asked: str) -> None:
     assert listed(PLAIN.format(first="flag", second=f"torch.{asked}()")) == set()
     assert listed(PLAIN.format(first="flag", second=f"not torch.{asked}()")) == {"inplace_overwrites_saved"}
+
+
+ASSERTED = """
+class Loss(nn.Module):
+    def __init__(self, size, boxes, classes):
+        super().__init__()
+        self.size, self.boxes, self.classes = size, boxes, classes
+    def forward(self, made, wanted):
+        assert wanted.size() == torch.Size([made.size(0), self.size * self.size, 5 * self.boxes + self.classes])
+        assert (made.size(1), made.size(2)) == (self.size * self.size, 5 * self.boxes + self.classes)
+        near = made[wanted[:, :, 4] > 0].view(-1, made.size(-1))
+        assert near.size(1) == 5 * self.boxes + self.classes
+        far = made[wanted[:, :, 4] == 0].view(-1, made.size(-1))
+        assert far.size(1) == 5 * self.boxes + self.classes
+        assert far.size(0) == near.size(0) * self.boxes
+        corners = torch.empty(made.size(), requires_grad=True)
+        corners[:, :2] = made[:, :2] / float(self.size)
+        return corners.sum()
+"""
+
+
+def test_what_is_said_of_a_text_is_the_same_each_time() -> None:
+    found = [listed(ASSERTED) for _ in range(12)]
+    assert found == [{"inplace_on_leaf"}] * 12
