@@ -14,7 +14,9 @@ several times for each step, and what a module's `__init__` computes of paramete
 it. Where the state lives on an object, it is detached where it is read, which is
 unsafe. So is a running total that is backpropagated each turn: the loss is, and the total gets its value. And
 so is keeping a graph across a step that changes what its second backward needs, or may change it. Of the same
-line twice in a row the second goes, which is unsafe: the gradients are then those of one.
+line twice in a row the second goes, which is unsafe: the gradients are then those of one. Where the later one
+starts from gradients that `torch.autograd.grad()` has handed back, as in a residual, these get a graph
+(`create_graph=True`).
 
 Left alone: graphs that saved nothing, graphs built anew in each iteration, states detached already.
 """
@@ -29,6 +31,7 @@ from gradfix.defects import Defect
 from gradfix.defects.records import Freed
 from gradfix.rewriting import shapes as m
 from gradfix.rewriting.aimed import aimed, call_at, later_steps
+from gradfix.rewriting.arguments import with_keyword
 from gradfix.rewriting.holders import same
 from gradfix.rewriting.made_once import where_read
 from gradfix.rewriting.order import calls_of
@@ -48,6 +51,9 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     if call is None:
         return Decline("pass retain_graph=True to the earlier backward")
     facts = defect.told(Freed)
+    if facts.returned and not any(arg.star for arg in call.args):
+        new = with_keyword(call, "create_graph", "True")
+        return Fix((Edit(call, new),), tree.code(new))
     carried = node_of(tree, facts.carried)
     steps = facts.again == defect.culprit and _steps_in_loop(tree, call)
     if carried is None and steps:

@@ -29,6 +29,10 @@ THEN = "{says}; but then {then}"
 ANOTHER = "another cut keeps the gradient back as well: let it through both"
 
 
+LARGE = 2_000_000
+"""The largest file that is rewritten, in bytes: a tree with all its blanks takes some 500 times as much."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A finding with the edits that would mend it."""
@@ -117,6 +121,8 @@ def _tree(source: Source) -> tuple[Tree | None, str]:
 
     from gradfix.tree import Tree, UnfaithfulError
 
+    if len(source.content) > LARGE:
+        return None, f"a file of {len(source.content) / 1e6:.0f} MB isn't rewritten: move its data elsewhere"
     try:
         if source.content != source.encode(source.text):
             return None, f"the encoding {source.encoding} does not give this file back as it was"

@@ -179,6 +179,14 @@ def test_an_encoding_that_does_not_give_the_file_back_is_listed_but_not_rewritte
     assert outcome.after is None
 
 
+def test_a_file_that_is_mostly_data_is_listed_but_not_rewritten() -> None:
+    outcome = fix("x.py", b"x -= y\n" + b"# 0123456789\n" * 160_000, plan(unsafe_fixes=True))
+    assert [one.decline for one in outcome.findings] == [
+        "a file of 2 MB isn't rewritten: move its data elsewhere"
+    ]
+    assert outcome.after is None
+
+
 def test_a_suppression_silences_its_line_and_an_unused_one_is_named() -> None:
     content = b"x += y  # gradfix: ignore[TOY1]\nx += z\ny = 1  # gradfix: ignore\n"
     outcome = fix("x.py", content, PLAN)

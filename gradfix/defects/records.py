@@ -146,6 +146,8 @@ class Freed(Facts):
     """What is part of both graphs."""
     stepped: bool = False
     """Whether a step between the two has changed what the later one needs, or may have."""
+    returned: bool = False
+    """Whether the later one comes to gradients that the earlier one has handed back: they want a graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from gradfix.tape.domain.paths import beyond, contradicts, implies
 from gradfix.tape.domain.within import Within
 from gradfix.tape.effects.operations import having, layers_having, name_of_layer
 from gradfix.tape.effects.repeats import put_again
-from gradfix.tape.machine.cuts import leaves_behind
+from gradfix.tape.machine.cuts import ASKED, leaves_behind
 from gradfix.tape.machine.opaque_saves import is_between, is_meant
 
 if TYPE_CHECKING:
@@ -254,6 +254,11 @@ class Raising:
         drawn = [self.reports.span(one.place) for one in below if _draws(one)]
         return (found if len(below) < FEW and None not in spans else ()), tuple(dict.fromkeys(drawn))
 
+    def _comes_to(self, event: Backward, asked: Place) -> bool:
+        """Whether a backward starts from what was made of gradients that were asked for there."""
+        starts = [event.start] if event.start is not None else []
+        return any(one.cut == ASKED and one.cut_place is asked for one in islice(upstream(starts), FEW))
+
     def _twice(self, node: Node, earlier: Backward, event: Backward, lean: Lean, guard: Path) -> None:
         steps = [
             (node.place, Role.SHARED),
@@ -282,6 +287,7 @@ class Raising:
                 stepped=self.early_steps.stepped(
                     earlier, event, grows=earlier.place is event.place and not outside
                 ),
+                returned=earlier.returns and self._comes_to(event, earlier.place),
             ),
             lean=lean | node.lean,
             when=event.path | guard,

@@ -214,7 +214,8 @@ class Loss(nn.Module):
         super().__init__()
         self.size, self.boxes, self.classes = size, boxes, classes
     def forward(self, made, wanted):
-        assert wanted.size() == torch.Size([made.size(0), self.size * self.size, 5 * self.boxes + self.classes])
+        deep = 5 * self.boxes + self.classes
+        assert wanted.size() == torch.Size([made.size(0), self.size * self.size, deep])
         assert (made.size(1), made.size(2)) == (self.size * self.size, 5 * self.boxes + self.classes)
         near = made[wanted[:, :, 4] > 0].view(-1, made.size(-1))
         assert near.size(1) == 5 * self.boxes + self.classes
