@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+from zlib import crc32
 
 from gradfix.config import Config
 from gradfix.engine import fix
@@ -76,11 +77,12 @@ def healthy() -> list[Path]:
 
 
 def survey(ask: Ask, bugs: Iterable[str] = BUGS, every: int = 1) -> list[Judged]:
-    """Inject each bug wherever it fits, into one of so many programs, and mend it; torch judges in its own
-    process meanwhile."""
+    """Inject each bug wherever it fits, into one of so many programs, the same whatever others there are, and
+    mend it; torch judges in its own process meanwhile."""
+    drawn = [path for path in healthy() if crc32(path.parent.name.encode()) % every == 0]
     with ThreadPoolExecutor(1) as referee:
         waiting = []
-        for paths in _few_at_once(healthy()[::every]):
+        for paths in _few_at_once(drawn):
             mended = [_injected(path, bugs) for path in paths]
             programs = [(path, _asked(path, each)) for path, each in zip(paths, mended, strict=True)]
             waiting.append((mended, programs, referee.submit(ask, programs)))
