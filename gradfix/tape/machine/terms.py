@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import Arm, Settled
 from gradfix.tape.domain.values import Alt, Const, External, Map, Pattern, Seq, Unknown, Value
 
@@ -231,7 +232,7 @@ NONE_LEFT: Mapping[tuple[str, object], bool] = {
 
 
 def says_empty(terms: Terms, key: Key, holds: bool) -> bool:
-    """Whether a test says that there is nothing in something: nobody learns from that."""
+    """Whether a test says that there is nothing in a tensor: nobody learns from that."""
     term = terms.tests.get(key)
     if term is None or not _counts(terms, term.operands[0]):
         return False
@@ -242,10 +243,12 @@ def says_empty(terms: Terms, key: Key, holds: bool) -> bool:
 
 
 def _counts(terms: Terms, value: Value | Path) -> bool:
+    """Whether something is a size of a tensor; a list may be empty for all that is learnt."""
     made = terms.values.get(id(value))
-    return (made is not None and made[1].op == "len") or (
-        isinstance(value, Value) and id(terms.first(value)) in terms.counts
-    )
+    if made is not None and made[1].op == "len":
+        whole = made[1].operands[0]
+        return isinstance(whole, Tensor) or (isinstance(whole, Unknown) and whole.tensor is not None)
+    return isinstance(value, Value) and id(terms.first(value)) in terms.counts
 
 
 def only_asked_which(terms: Terms, one: Value, key: Key) -> bool:

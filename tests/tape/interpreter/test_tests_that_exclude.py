@@ -130,7 +130,7 @@ TOGETHER = [
     ('mode.startswith("a")', 'mode != "b"'),
     ('mode.lower() == "a"', 'mode == "A"'),
     ('cfg.get("mode") == "a"', 'cfg.get("mode") != "b"'),
-    ("len(cfg) == 2", "cfg"),
+    ("len(cfg) == 0", "not cfg"),
     ("isinstance(n, int)", "n == 5"),
     ("isinstance(mode, str)", 'mode == "b"'),
     ("n > m", "m < n"),
@@ -192,7 +192,7 @@ def test_what_is_refused_where_an_object_is_made_holds_in_its_methods(refusal: s
 
 
 @pytest.mark.parametrize(
-    "empty", ["x.size(0) == 0", "x.numel() < 1", "len(cfg) == 0", "not len(x)", "x.shape[0] <= 0"]
+    "empty", ["x.size(0) == 0", "x.numel() < 1", "len(x) == 0", "not len(x)", "x.shape[0] <= 0"]
 )
 def test_nobody_learns_from_what_is_empty(empty: str) -> None:
     assert listed(PLAIN.format(first=empty, second="flag")) == set()
