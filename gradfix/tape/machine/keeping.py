@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from gradfix.defects import Role
+from gradfix.defects import NOTHING, Assumption, Role
 from gradfix.defects.leaning import weight
 from gradfix.defects.severed import Unrecorded
 from gradfix.tape.domain.graph import Saved, Tensor
@@ -56,6 +56,7 @@ class Keeping:
             and not contradicts(self.here.path, stored.inferred)
             and (implies(self.here.path, stored.inferred) or implies(stored.inferred, self.here.path))
         ):
+            sure = self.grad_mode.grad is True and self.grad_mode.mode_in_doubt is False
             draft = self.reports.draft(
                 "forward_in_no_grad",
                 stored.inference,
@@ -65,7 +66,7 @@ class Keeping:
                     mode="inference_mode",
                     forward=tuple(span_of(p) for p in (tensor.place,) if isinstance(p, ast.AST)),
                 ),
-                lean=node.lean | lean,
+                lean=node.lean | lean | (NOTHING if sure else {Assumption.RECORDED_HERE}),
                 when=self.here.path | stored.inferred,
                 says="Inference tensors cannot be saved for backward",
             )

@@ -1775,3 +1775,22 @@ for epoch in range(9):
 def test_what_is_a_plain_number_on_another_path_is_not_detached() -> None:
     assert not listed(LOGGED.format(logs="loss = loss.item()"))
     assert listed(LOGGED.format(logs="print(loss.item())")) == {"graph_leak"}
+
+
+SAVED_WITHIN = """
+w = torch.randn(3, 4, requires_grad=True)
+with {mode}:
+    with torch.inference_mode():
+        z = w * 2
+    x = z * w
+w.abs().max().backward()
+"""
+
+
+@pytest.mark.parametrize("mode", ["torch.autograd.no_grad()", "getattr(torch, blur).no_grad()"])
+def test_what_may_not_be_recorded_may_be_made_of_what_was_made_in_inference_mode(mode: str) -> None:
+    assert listed(SAVED_WITHIN.format(mode=mode)) == set()
+
+
+def test_what_is_recorded_is_made_of_nothing_that_was_made_in_inference_mode() -> None:
+    assert listed(SAVED_WITHIN.format(mode="torch.enable_grad()")) == {"forward_in_no_grad"}
