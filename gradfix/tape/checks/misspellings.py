@@ -51,7 +51,8 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
         lean: Lean = frozenset({Convention.B}) if isinstance(owner, Opaque) or read_elsewhere else NOTHING
         if name != SWITCH and not isinstance(value, Const):
             lean = lean | {Assumption.SET_OTHERWISE}
-        facts = Misspelt(attribute=name, on="module" if on_module else "tensor")
+        said = f"{name} = {vm.reports.text(node.value)}"
+        facts = Misspelt(attribute=said, on="module" if on_module else "tensor")
         place = vm.here.at(node)
         draft = vm.reports.draft("requires_grad_misspelt", place, [(place, Role.IGNORED)], facts, lean=lean)
         if draft is not None:
