@@ -17,7 +17,7 @@ from gradfix.tape.effects.operations import OPERATIONS
 from gradfix.tape.effects.strides import POINTWISE
 
 SURFACES = ("method", "function", "functional")
-SAMPLES = 12
+SAMPLES = 5
 """So many sets of arguments are tried of each operation."""
 UNTRIED = frozenset({"concat", "gumbel_softmax", "one_hot"})
 """Operations with a row that torch has no samples of, of float32 at least."""
