@@ -202,7 +202,8 @@ def store_on_tensor(
             vm.machine.recording.write(owner, vm.here.at(node), "data", silent=True), owner, vm.here.at(node)
         )
         vm.machine.results.other_memory(owner, value)
-        made_in = value.storage.inference if isinstance(value, Tensor) else None
+        other = isinstance(value, Tensor) and value.storage is not owner.storage  # else it is put back
+        made_in = value.storage.inference if isinstance(value, Tensor) and other else None
         if made_in is None:
             owner.storage.inference = None  # it is ordinary again
         if made_in is not None and owner.view == "loose":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from short import analysis
+from short import analysis, listed
 
 from gradfix.tape.machine.recording import HOLDING
 
@@ -81,3 +81,27 @@ def test_views_and_results_keep_the_memory_before(made: str) -> None:
 def test_a_result_keeps_its_memory_when_it_is_given_other() -> None:
     body = "w = nn.Parameter(torch.rand(4))\nh = w.exp()\nh.data = h.data * 2\nh.sum().backward()\n"
     assert not analysis(body).defects
+
+
+QUANTISED = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+    def forward(self, x):
+        with torch.inference_mode():
+            kept = self.layer.weight.data
+            self.layer.weight.data = kept.sign()
+            rough = self.layer(x)
+            {back}
+        return self.layer(x + 0 * self.layer(x)) + x
+net = Net()
+net(torch.randn(4, 3)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("back", "expected"), [("self.layer.weight.data = kept", set()), ("pass", {"forward_in_no_grad"})]
+)
+def test_what_is_put_back_in_inference_mode_is_ordinary_again(back: str, expected: set[str]) -> None:
+    assert listed(QUANTISED.format(back=back)) == expected
