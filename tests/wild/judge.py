@@ -195,7 +195,9 @@ def _erased(finding: Finding, runs: list[Facts]) -> Verdict:
     wasted = any(at & set(clear) for run in runs for lost in run.wasted for clear in lost.erased)
     if starved or wasted:
         return "confirmed"
-    return "undecided" if any(run.by_hand for run in runs) else "refuted"
+    lost = (b for run in runs for b in run.backwards if b.read and not b.stepped)  # for a log, perhaps
+    looked_at = any(at & set(clear) for b in lost for clear in b.erased)
+    return "undecided" if looked_at or any(run.by_hand for run in runs) else "refuted"
 
 
 def _untrained(finding: Finding, runs: list[Facts]) -> Verdict:
