@@ -62,9 +62,8 @@ def cut_facts(severed: Severed, kind: str, cut: Node, event: Backward, root: Nod
         beyond = others(severed.leaves.optimizers, cut, event.met)
         return WithoutGraph(backward=backward, others=beyond, arrives=arrives, alone=alone)
     held = _held(severed.leaves.optimizers, cut)
-    shared, taught = (
-        _shared(severed.leaves.optimizers, cut, event) if kind_of(kind).absence else (False, False)
-    )
+    told = kind_of(kind).absence and any(one.cut in DETACHES for one in unrecorded(cut))
+    shared, taught = _shared(severed.leaves.optimizers, cut, event) if told else (False, False)
     return Cut(form=cut.cut, backward=backward, arrives=arrives, alone=alone, held=held, shared=shared,
                taught=taught)  # fmt: skip
 
@@ -91,8 +90,6 @@ def _held(optimizers: Optimizers, cut: Node) -> bool:
 def _shared(optimizers: Optimizers, cut: Node, event: Backward) -> tuple[bool, bool]:
     """Whether some of what was detached learns from other losses than this one; or, where this one teaches
     the rest of it, from none, and no optimizer is known to hold it. And whether this one teaches all."""
-    if not any(one.cut in DETACHES for one in unrecorded(cut)):
-        return False, False
     leaves = [leaf for leaf in leaves_behind(cut) if leaf.requires is True]
     taught = [set(_taught_at(leaf)) for leaf in leaves]
     held = {id(leaf) for one in optimizers.known for leaf in one.leaves}

@@ -39,8 +39,6 @@ Lineage: TypeAlias = "dict[Hashable, set[str | None]]"
 
 def origins(terms: Terms, value: Source) -> Iterator[tuple[Source, str | None]]:
     """What a value was computed of that nobody knows how, or is a fact or a part of; and which part."""
-    if isinstance(value, External) and (named := _entry(value.path))[1]:
-        yield terms.one(External(named[0])), named[1]
     if isinstance(value, (Seq, Alt)) and id(value) not in terms.of:
         yield from ((one, None) for one in asked(terms, value).leaves.values())
     if isinstance(value, (Tensor, Number)):
@@ -51,7 +49,7 @@ def origins(terms: Terms, value: Source) -> Iterator[tuple[Source, str | None]]:
         if id(value) in terms.values:
             yield from ((one, None) for one in terms.values[id(value)][1].operands if isinstance(one, Value))
             return
-    if isinstance(value, (Unknown, Seq, Number)):
+    if isinstance(value, (Unknown, Seq, Number, External)):
         part = _part(terms, value)
         for held in terms.of.get(id(value), ()) or (value.holds[:MOST] if isinstance(value, Unknown) else ()):
             if isinstance(held, External):
@@ -65,13 +63,7 @@ def _changes(node: Node) -> bool:
     return node.op == "grad" or (node.leaf is not None and node.leaf.parameter)
 
 
-def _entry(path: str) -> tuple[str, str]:
-    """What many share, and the entry of it that a path names, if any."""
-    whole, _, entry = path.removesuffix("']").partition("['")
-    return whole, entry
-
-
-def _part(terms: Terms, value: Unknown | Seq | Number) -> str | None:
+def _part(terms: Terms, value: Unknown | Seq | Number | External) -> str | None:
     """Which part of its owner a value is: others of its parts say nothing of it."""
     if id(value) in terms.parts or not isinstance(value, Unknown):
         return terms.parts.get(id(value))

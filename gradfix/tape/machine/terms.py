@@ -81,6 +81,15 @@ class Terms:
         """The first answer where a question was asked again."""
         return self.same[id(value)][0] if id(value) in self.same else value
 
+    def entry_of(self, owner: External, *asked: Value | Path) -> External:
+        """What is asked of a thing that many share: one entry of it, where that is named."""
+        whole = self.one(owner)
+        if not asked or not isinstance(asked[0], Const):
+            return whole
+        entry = self.one(External(f"{owner.path}[{asked[0].value!r}]"))
+        self.of[id(entry)], self.parts[id(entry)] = (whole,), str(asked[0].value)
+        return entry
+
     def thing(self, name: External) -> object:
         """What a name of a package stands for: a class of Python, or something of its own."""
         return KINDS.get(name.path) or self.things.setdefault(name.path, Thing())
@@ -266,11 +275,6 @@ def sides(op: str, operands: tuple[Value | Path, ...]) -> Iterator[tuple[Value |
             yield operands[1], operands[0]
 
 
-def entry_of(owner: External, *asked: Value | Path) -> External:
-    """What is asked of a thing that many share: one entry of it, where that is named."""
-    return External(f"{owner.path}[{asked[0].value!r}]") if asked and isinstance(asked[0], Const) else owner
-
-
 class Asked(NamedTuple):
     """What something asks about."""
 
@@ -328,7 +332,7 @@ def _parts(terms: Terms, one: Node) -> Iterable[Node] | None:
     if one in terms.tests:
         op, (subject, *others) = terms.tests[one]
         if op in ("In", "NotIn") and isinstance(others[0], External):
-            others = [terms.one(entry_of(others[0], subject))]
+            others = [terms.entry_of(others[0], subject)]
         return [terms.one(subject) if isinstance(subject, External) else subject, *others]
     if isinstance(one, Settled):
         return [*one.yes, *one.no]

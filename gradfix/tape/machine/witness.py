@@ -98,31 +98,21 @@ def _has_witness(terms: Terms, literals: Sequence[Literal]) -> bool:
     about = [asked(terms, key) for key, _ in literals]
     if not all(one.whole for one in about):
         return False
-    open_ = [
-        _starts(terms, key) for key, holds in literals if not _says_only_that_it_is_there(terms, key, holds)
-    ]
-    starts = {start: leaf for each in open_ for start, leaf in each.items()}
+    open_ = (literal for literal in literals if not _says_only_that_it_is_there(terms, *literal))
+    starts = {start: leaf for key, _ in open_ for start, leaf in _starts(terms, key).items()}
     behind = {start: lineage(terms, leaf, start[1]) for start, leaf in starts.items()}
     apart = ((one, other) for one, other in combinations(behind, 2) if one[0] != other[0])
     if any(tied(terms, starts[one], one[1], behind[other]) for one, other in apart):
         return False
-    there, absent = (
-        {part for one in literals for part in _parts(terms, *one, holds)} for holds in (True, False)
-    )
-    if not there.isdisjoint(absent):
+    there = {part for one in literals for part in _parts(terms, *one, there=True)}
+    if any(part in there for one in literals for part in _parts(terms, *one, there=False)):
         return False
+    variables = {number: leaf for one in about for number, leaf in one.leaves.items()}
     try:
-        return _tried(terms, literals)
+        return _Trial(terms, literals, about, [*variables]).succeeds()
     except EnoughError:
         loose = [literal for literal in literals if literal not in terms.asserted]
         return len(loose) < len(literals) and (len(loose) < 2 or _has_witness(terms, loose))
-
-
-def _tried(terms: Terms, literals: Sequence[Literal]) -> bool:
-    """Whether there are such values."""
-    about = [asked(terms, key) for key, _ in literals]
-    variables = {number: leaf for one in about for number, leaf in one.leaves.items()}
-    return _Trial(terms, literals, about, [*variables]).succeeds()
 
 
 def _starts(terms: Terms, key: Key) -> dict[tuple[int, str], Value]:

@@ -16,7 +16,6 @@ from gradfix.tape.domain.values import Const, External, Map, Range, Seq, Slice, 
 from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import pieces, strides
 from gradfix.tape.interpreter.occasions import PutSomewhere, Replaced
-from gradfix.tape.machine.terms import entry_of
 from gradfix.tape.python.arithmetic import OPERATORS, operate
 from gradfix.tape.python.containers import store_in_mapping, store_in_sequence
 from gradfix.tape.strangers.handed_out import escape
@@ -70,7 +69,8 @@ def load_item(machine: Machine, owner: Value, key: Value, node: ast.AST) -> Valu
         return group_entry(owner, key)
     found = _unknown_item(machine.trail, owner, key)
     if isinstance(owner, External) and type(found) is Unknown:
-        machine.reports.findings.terms.fact_of(found, entry_of(owner, key))
+        terms = machine.reports.findings.terms
+        terms.fact_of(found, terms.entry_of(owner, key))
     return found
 
 

@@ -25,7 +25,6 @@ from gradfix.tape.machine.cuts import behind, made_unrecorded, nearest_cuts
 from gradfix.tape.machine.deeds import WRITTEN, note
 from gradfix.tape.machine.relied_upon import asks, refuses
 from gradfix.tape.machine.terms import OPERATIONS as MADE_WITH
-from gradfix.tape.machine.terms import entry_of
 from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
 from gradfix.tape.python.type_tests import is_tensor
@@ -162,7 +161,8 @@ def _silent(machine: Machine, path: str, args: Args, kwargs: Kwargs, node: ast.C
     machine.timeline.note("uses", given, machine.here.at(node), machine.here.path)
     result = harmless(path, args, kwargs)
     owner = OTHER_OWNERS.get(path, path.rpartition(".")[0])
-    machine.reports.findings.terms.answered(result, path, entry_of(External(owner), *args), *args)
+    terms = machine.reports.findings.terms
+    terms.answered(result, path, terms.entry_of(External(owner), *args), *args)
     if path.startswith(SCHEDULERS) and given:
         machine.timeline.schedules[id(result)] = (result, given[0])
     return result
