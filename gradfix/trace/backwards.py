@@ -105,6 +105,7 @@ class Backwards:
             keeps = bool(kwargs.get("retain_graph") or kwargs.get("create_graph"))
             keeps = keeps or any(value is True for value in args[2:4])
             self.filled += fills
+            state.origins.entered(roots, inner)
             self._succeeded(roots, leaves if fills else [], spot, [] if keeps else inner)
             if not fills and len(args) < 5 and "create_graph" not in kwargs:
                 self.severed.handed_out(result, leaves, spot)
@@ -116,7 +117,8 @@ class Backwards:
         spot = self.running[0]
         roots = [args[0]] if isinstance(args[0], torch.Tensor) else list(args[0])
         with self.state.quiet():
-            leaves, _ = walked([root for root in roots if isinstance(root, torch.Tensor)])
+            leaves, inner = walked([root for root in roots if isinstance(root, torch.Tensor)])
+            self.state.origins.entered(roots, inner)
         result = real(*args, **kwargs)
         if fills:
             with self.state.quiet():

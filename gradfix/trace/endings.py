@@ -58,7 +58,7 @@ class Endings:
 
     def _cut_for(self, parameters: list[Any]) -> Source | None:
         wanted = {id(p) for p in parameters}
-        found = [s for s in self.state.origins.all if s.leaves & wanted and not s.rebinds]
+        found = [s for s in self.state.origins.all if s.leaves & wanted and s.entered and not s.rebinds]
         return found[-1] if found else None
 
     def reason(self, parameter: Any) -> str:

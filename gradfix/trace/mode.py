@@ -165,6 +165,7 @@ class Calls(TorchFunctionMode):
     def _terms(self, func: Any, args: Any, found: list[Any], result: Any) -> None:
         """A result in the graph remembers only terms that were cut off it."""
         sources = self._rebound(self._sources(func, args, found), found)
+        self.state.origins.into(result.grad_fn, sources)
         terms: Sources = tuple((source, term) for source, term in sources if term and source.cut)
         if any(source.asked and not term for source, term in sources) and additive(func, args):
             terms = (*terms, *self._asked(found))

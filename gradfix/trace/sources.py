@@ -16,6 +16,8 @@ _torch: Any = torch
 MOST_SOURCES = 8
 MOST_NUMBERS = 512
 MOST_NODES = 4000
+CUTS = "gradfix_cuts"
+"""Under what a node holds the cuts whose values went into it."""
 Collector: Any = _torch._C._functions.AccumulateGrad
 """The node that collects the gradient of a leaf."""
 
@@ -33,6 +35,8 @@ class Source:
     """The count of torch calls when it happened."""
     leaves: set[int] = field(default_factory=set)
     """Leaves whose gradient would have come through here."""
+    entered: bool = False
+    """Whether what came of it went into a graph that was backpropagated: a log is no loss."""
     inner: list[Spot] = field(default_factory=list)
     """Calls that a grad mode kept out of the graph."""
 
@@ -87,6 +91,8 @@ class Origins:
         self.of_number: OrderedDict[int, tuple[Any, Source]] = OrderedDict()
         self.recent: list[Source] = []
         self.all: list[Source] = []
+        self.waiting: set[Source] = set()
+        """Cuts whose values have gone into a graph that nobody has backpropagated yet."""
 
     def get(self, value: Any) -> Sources:
         """What is known of a tensor or an array."""
@@ -122,6 +128,22 @@ class Origins:
         """The conversion that made this very number."""
         found = self.of_number.get(id(value))
         return found[1] if found is not None and found[0] is value else None
+
+    def into(self, node: Any, sources: Sources) -> None:
+        """What came of these went into a node of a graph."""
+        cuts = [source for source, _ in sources if source.cut and not source.entered]
+        if cuts:
+            node.metadata.setdefault(CUTS, set()).update(cuts)
+            self.waiting.update(cuts)
+
+    def entered(self, roots: Iterable[Any], inner: Iterable[Any]) -> None:
+        """These were backpropagated, with the nodes behind them: whatever went in has entered a loss."""
+        found = {source for root in roots for source, _ in self.get(root)}
+        if self.waiting:
+            found |= {source for node in inner for source in node.metadata.get(CUTS, ())}
+        for source in found:
+            source.entered = True
+        self.waiting -= found
 
     def behind(self, value: Any) -> Sources:
         """A value's sources; where plain numbers broke the chain, the conversions since the last backward."""

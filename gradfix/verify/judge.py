@@ -163,10 +163,19 @@ def _weigh(case: Case, claim: Claim | None) -> tuple[Word, str]:
         return ("flows partly" if gained else "no change"), f"the program still fails: {failure}"
     if not case.after.fine and not _beside(case, claim):
         return "no change", "the defect is gone, but no gradient arrives"
+    missed = _missed(case, claim)
+    if missed and not missed & case.after.fine:
+        return "no change", f"the defect is gone, but no gradient arrives at {listed(sorted(missed))}"
     lost = _new_defects(case)
     if lost:
         return "flows partly", f"another defect shows up behind it: {lost}"
     return "flows", _arrives(seen, gained, case)
+
+
+def _missed(case: Case, claim: Claim | None) -> frozenset[str]:
+    """The parameters that no gradient had reached, by what the recorder said of the defect before."""
+    told_of = (d for d in case.before.defects if _matches(d, claim, case.options.claims))
+    return frozenset(name for defect in told_of for name in defect["facts"].get("parameters", ()))
 
 
 def _beside(case: Case, claim: Claim | None) -> bool:

@@ -349,6 +349,40 @@ for _ in range(2):
 """
 
 
+LATER = """aux = nn.Linear(4, 3)
+opt = torch.optim.SGD([*model.parameters(), *aux.parameters()], lr=0.1)
+for step in range(3):
+    opt.zero_grad()
+    loss, out = F.mse_loss(model(x), y), aux(x)
+    {}
+    if step > 10:
+        loss = loss + term
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        "term = out.mean(); print(term.item())",
+        "term = out.mean(); print(f'{term:.3f}', term.detach().numpy())",
+        "term = out.mean(); big = bool(term > 100)",
+        "term = out.max(1)[0].mean()",
+        "term = (out + (out.round() - out).detach()).mean()",
+        "term = -torch.distributions.Categorical(logits=out).log_prob(torch.zeros(8)).mean()",
+    ],
+    ids=["printed", "shown as an array", "compared", "chosen from", "made straight through", "looked up"],
+)
+def test_a_term_that_waits_for_its_turn_is_cut_off_by_nothing_though_it_is(
+    term: str, launcher: Launcher, tmp_path: Path
+) -> None:
+    told_of = told(launcher, tmp_path, LATER.format(term))
+    assert [outcome.findings for outcome in told_of.outcomes if outcome.findings] == []
+    reasons = told_of.last.recording["reasons"]
+    assert {why.partition(",")[0] for why in reasons.values()} == {"its result is not used by the loss"}
+
+
 @pytest.mark.parametrize(
     ("body", "rules"),
     [(CUT, set()), (CUT.replace("if detach:", "if True:"), {"unreached_parameters"})],

@@ -10,7 +10,7 @@ from gradfix.defects.reasons import What
 from gradfix.tape.domain.definitions import Bound, Function, Hook, Instance, Partial
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque
-from gradfix.tape.domain.values import NONE, Alt, Map, Seq, Unknown, stamp, unknown_of
+from gradfix.tape.domain.values import FALSE, NONE, Alt, Const, Map, Seq, Unknown, stamp, unknown_of
 from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.strangers.handed_out import hand_out
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gradfix.tape.interpreter.interpreter import Interpreter
 
 HOOKING = frozenset({"register_forward_hook", "register_forward_pre_hook"})
+NO_MATTER = frozenset({"prepend", "always_call"})
+"""Options that change nothing in what a hook is given."""
 MANY = 200
 """How many parts of a module are looked through for another one."""
 REPLACED = Why(What.COMPUTED, "what a hook may have put in the place of what came out")
@@ -33,9 +35,15 @@ THERE = (Tensor, Seq, Map, Instance)
 def hook(vm: Interpreter, module: Value, name: str, args: Args, kwargs: Kwargs) -> Value:
     """`module.register_forward_hook(function)`: the handle by which it can be taken away."""
     handle = Unknown(fact("the handle of a hook"))
-    known = isinstance(module, (Layer, Instance)) and not kwargs  # which may say that it comes first
+    first = kwargs.get("prepend", FALSE)
+    known = isinstance(module, (Layer, Instance)) and kwargs.keys() <= NO_MATTER and isinstance(first, Const)
     made = Hook(args[0], module, name == "register_forward_pre_hook", vm.here.path, handle, known, [])
-    vm.strangers.hooks[id(args[0]), id(module)] = made
+    mark = id(args[0]), id(module)
+    if isinstance(first, Const) and first.value:
+        vm.strangers.hooks.pop(mark, None)
+        vm.strangers.hooks = {mark: made, **vm.strangers.hooks}
+    else:
+        vm.strangers.hooks[mark] = made
     if not known:
         may_run(vm, made)
     return handle

@@ -47,6 +47,22 @@ def test_what_a_hook_cuts_has_none(register: str, loss: str) -> None:
     assert listed(KEEPS.format(register=register, loss=loss, cut=".detach()")) == {"detached_loss_path"}
 
 
+@pytest.mark.parametrize("option", ["prepend=True", "always_call=True", "prepend=False"])
+def test_what_a_hook_cuts_has_none_whatever_it_is_told_of_when_it_runs(option: str) -> None:
+    register = f"net.register_forward_hook(keep, {option})"
+    body = KEEPS.format(register=register, loss="kept[-1]", cut=".detach()")
+    assert listed(body) == {"detached_loss_path"}
+
+
+@pytest.mark.parametrize(
+    ("option", "found"), [("", {"detached_loss_path"}), (", prepend=True", set())], ids=["behind", "before"]
+)
+def test_a_hook_that_comes_first_has_seen_what_others_put_in_its_place(option: str, found: set[str]) -> None:
+    cuts = "net.register_forward_hook(lambda m, i, o: o.detach())\n"
+    body = KEEPS.format(register=f"{cuts}net.register_forward_hook(keep{option})", loss="kept[-1]", cut="")
+    assert listed(body) == found
+
+
 def test_a_method_is_a_hook_too() -> None:
     register = "net.register_forward_hook(keeper.keep)"
     assert listed(KEEPS.format(register=register, loss="keeper.out", cut="")) == set()
