@@ -15,8 +15,8 @@ it. Where the state lives on an object, it is detached where it is read, which i
 unsafe. So is a running total that is backpropagated each turn: the loss is, and the total gets its value. And
 so is keeping a graph across a step that changes what its second backward needs, or may change it. Of the same
 line twice in a row the second goes, which is unsafe: the gradients are then those of one. Where the later one
-starts from gradients that `torch.autograd.grad()` has handed back, as in a residual, these get a graph
-(`create_graph=True`).
+meets gradients that `torch.autograd.grad()` has handed back, as in a residual, these get a graph
+(`create_graph=True`): unsafe, for they then teach, which a step towards an adversary isn't meant to do.
 
 Left alone: graphs that saved nothing, graphs built anew in each iteration, states detached already.
 """
@@ -43,6 +43,7 @@ from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
 ONCE = "the gradients are then those of one backward"
+TEACH = "what it returns then teaches, too; if that isn't meant, retain_graph=True is enough"
 STEPPED = "the step between the two may change what the later backward needs"
 
 
@@ -53,7 +54,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
     facts = defect.told(Freed)
     if facts.returned and not any(arg.star for arg in call.args):
         new = with_keyword(call, "create_graph", "True")
-        return Fix((Edit(call, new),), tree.code(new))
+        return Fix((Edit(call, new),), tree.code(new), TEACH)
     carried = node_of(tree, facts.carried)
     steps = facts.again == defect.culprit and _steps_in_loop(tree, call)
     if carried is None and steps:

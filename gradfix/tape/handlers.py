@@ -178,6 +178,7 @@ HANDLERS = Handlers(
         occasions.NameBound: [leaves.rebinding],
         occasions.AttributeBound: [misspellings.misspelt, unruled.switched_one_way],
         occasions.Compared: [misspellings.compared],
+        occasions.SwitchAsked: [misspellings.asked_for],
         occasions.PassedOver: [misspellings.switched_in_vain],
         occasions.Dropped: [dropped.dropped],
         occasions.AttributeNamed: [leaks.kept_on_attribute],

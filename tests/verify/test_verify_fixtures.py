@@ -25,8 +25,8 @@ UNSEEN = {
     "entropy_and_value_as_numbers",
     "penalty_summed_as_floats",
 }
-"""A comparison leaves no trace, nor does a statement that a test passes by, nor a number that is multiplied by
-another before it is added to a loss (it might have been logged): only who reads the text can tell."""
+"""A comparison leaves no trace, nor does a statement that a test passes by, nor a number that is multiplied
+before it is added to a loss (it might have been logged): only who reads the text can tell."""
 
 
 @pytest.fixture(scope="module")

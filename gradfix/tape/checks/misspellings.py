@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gradfix.tape.domain.definitions import Class
     from gradfix.tape.domain.values import Lean, Value
     from gradfix.tape.interpreter.interpreter import Interpreter
-    from gradfix.tape.interpreter.occasions import AttributeBound, Compared, PassedOver
+    from gradfix.tape.interpreter.occasions import AttributeBound, Compared, PassedOver, SwitchAsked
     from gradfix.tape.interpreter.program import Program
     from gradfix.tape.machine.machine import Machine
 
@@ -42,8 +42,6 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
             return
         if not (isinstance(value, Const) and not value.value) and _trains(vm.machine, owner):
             return  # it is on, or may be meant to be
-        if isinstance(node, ast.Assign) and any(_asked_again(vm.program, one) for one in node.targets):
-            return
     elif not (isinstance(owner, (Tensor, Weights)) or on_module) or _so_already(vm.machine, owner, value):
         return
     if isinstance(node, ast.Assign):
@@ -59,10 +57,24 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
             vm.notes.switched.append(Switched(draft, owner, value))
 
 
+def asked_for(vm: Interpreter, asked: SwitchAsked) -> None:
+    """Who asks a module for a switch that was set on it gives that switch a meaning."""
+    vm.notes.switches_asked.append((asked.owner, asked.node))
+
+
 def never_switched(entries: Sequence[Interpreter]) -> None:
-    """At the end: switches that were set in vain, and nobody has done otherwise what they were to do."""
+    """At the end: switches that were set in vain; nobody asks for them, or has done otherwise what they were
+    to do."""
     met = [(vm, one) for vm in entries for one in vm.notes.switched]
-    done = {one.draft.culprit for vm, one in met if _so_already(vm.machine, one.owner, one.wanted)}
+    asked = [each for vm in entries for each in vm.notes.switches_asked]
+    heeded = {
+        id(owner) for owner, node in asked if not any(_is_shown(vm.program.tree, node) for vm in entries)
+    }
+    done = {
+        one.draft.culprit
+        for vm, one in met
+        if id(one.owner) in heeded or _so_already(vm.machine, one.owner, one.wanted)
+    }
     for vm, one in met:
         if one.draft.culprit not in done:
             vm.reports.note(one.draft, one.draft.facts, vm.reports.granted)
@@ -154,20 +166,14 @@ def _reads_it(program: Program, cls: Class, name: str) -> bool:
     return name != SWITCH and _read_in(program.tree, name)
 
 
-def _asked_again(program: Program, target: ast.expr) -> bool:
-    """Whether somebody in the file asks a module of this name for the flag that is set on it."""
-    name = _last(target.value) if isinstance(target, ast.Attribute) else ""
-    return bool(name) and any(
-        isinstance(one, ast.Attribute)
-        and one.attr == SWITCH
-        and isinstance(one.ctx, ast.Load)
-        and _last(one.value) == name
-        for one in all_in(program.tree)
-    )
+def _is_shown(tree: ast.AST, node: ast.AST) -> bool:
+    """Whether what is asked is only shown to somebody."""
+    showing = (one for one in all_in(tree) if isinstance(one, ast.JoinedStr) or _prints(one))
+    return any(one is node for within in showing for one in all_in(within))
 
 
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+def _prints(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
 
 
 def _read_in(within: ast.AST, name: str, owner: str = "") -> bool:

@@ -38,6 +38,13 @@ class Compared(NamedTuple):
     node: ast.AST
 
 
+class SwitchAsked(NamedTuple):
+    """A module is asked whether it requires grad: what was set on it, and torch never reads."""
+
+    owner: Value
+    node: ast.AST
+
+
 class PassedOver(NamedTuple):
     """What stands under a test isn't run: the test is known not to hold."""
 
@@ -168,6 +175,7 @@ Occasion = (
     NameBound
     | AttributeBound
     | Compared
+    | SwitchAsked
     | PassedOver
     | Dropped
     | AttributeNamed

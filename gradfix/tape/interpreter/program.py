@@ -59,5 +59,7 @@ class Program:
         """The lines of each file that set the grad mode by a statement."""
         self.sets: tuple[int, bool] | None = None
         """Whether one of so many files sets it where somebody may come by."""
+        self.compiles: bool | None = None
+        """Whether something in this file may be compiled or exported; read when somebody asks."""
         self.unfinished: list[type[Exception]] = []
         """Why entries were left before their end."""

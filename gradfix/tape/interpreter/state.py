@@ -89,6 +89,8 @@ class Notes:
         """Layers in plain containers of a module, as long as nobody else registers them."""
         self.switched: list[Switched] = []
         """Switches that were set where autograd never looks."""
+        self.switches_asked: list[tuple[Value, ast.AST]] = []
+        """Modules of which somebody has asked how such a switch is set, and where."""
         self.asked_for: list[Tensor] = [*before.asked_for] if before else []
         """Results of which somebody has asked whether they have a gradient."""
         self.buffers: set[tuple[int, Any]] = {*before.buffers} if before else set()

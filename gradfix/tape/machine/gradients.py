@@ -328,7 +328,8 @@ class Gradients:
             lost = [add for add in lost if add.backward.place in places and not self._stepped(add, clear)]
             if self.severed.tested.counting(self.here.path) and any(map(self._turn_of_others, lost)):
                 return
-        lost = [add for add in lost if not self._looked_at(add)]  # what a step could use only came along
+            # What a step could use only came along, where that was for something else.
+            lost = [add for add in lost if not self._looked_at(add)]
         if not lost or not all(add.must and not add.backward.kept for add in lost):
             return
         if not used and self._failed_since(clear):

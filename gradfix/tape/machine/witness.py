@@ -110,9 +110,8 @@ def _has_witness(terms: Terms, literals: Sequence[Literal]) -> bool:
     variables = {number: leaf for one in about for number, leaf in one.leaves.items()}
     try:
         return _Trial(terms, literals, about, [*variables]).succeeds()
-    except EnoughError:
-        loose = [literal for literal in literals if literal not in terms.asserted]
-        return len(loose) < len(literals) and (len(loose) < 2 or _has_witness(terms, loose))
+    except EnoughError:  # what the program asserts, and nothing else, can hold: somebody has run it
+        return all(literal in terms.asserted for literal in literals)
 
 
 def _starts(terms: Terms, key: Key) -> dict[tuple[int, str], Value]:

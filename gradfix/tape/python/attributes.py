@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
+from gradfix.spelling import SWITCH
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Package, Super
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.narrowing import narrowed
@@ -15,7 +16,7 @@ from gradfix.tape.domain.why import Why, fact
 from gradfix.tape.effects import table
 from gradfix.tape.interpreter.granted import training
 from gradfix.tape.interpreter.imports import canonical, member
-from gradfix.tape.interpreter.occasions import AttributeBound, PutSomewhere, Replaced
+from gradfix.tape.interpreter.occasions import AttributeBound, PutSomewhere, Replaced, SwitchAsked
 from gradfix.tape.strangers.assumed_optimizers import doubted
 from gradfix.tape.strangers.data_alone import may_be_told
 from gradfix.tape.strangers.handed_out import escape
@@ -51,6 +52,8 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
         doubted(vm.strangers, None)
     if name == "module" and id(owner) in vm.notes.parallel and not _has_own(owner, name):
         return owner
+    if name == SWITCH and isinstance(owner, (Instance, Layer, Opaque)):
+        vm.tell(SwitchAsked(owner, node))
     if isinstance(owner, Unknown):
         if name == "grad" and owner.tensor is None:
             some_gradient(vm.machine, owner)

@@ -40,8 +40,9 @@ def hook(vm: Interpreter, module: Value, name: str, args: Args, kwargs: Kwargs) 
     made = Hook(args[0], module, name == "register_forward_pre_hook", vm.here.path, handle, known, [])
     mark = id(args[0]), id(module)
     if isinstance(first, Const) and first.value:
-        vm.strangers.hooks.pop(mark, None)
-        vm.strangers.hooks = {mark: made, **vm.strangers.hooks}
+        others = {key: one for key, one in vm.strangers.hooks.items() if key != mark}
+        vm.strangers.hooks.clear()
+        vm.strangers.hooks.update({mark: made, **others})
     else:
         vm.strangers.hooks[mark] = made
     if not known:

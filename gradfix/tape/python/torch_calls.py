@@ -18,7 +18,7 @@ from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import ROWS
 from gradfix.tape.effects.libraries import CONV_MODULES
 from gradfix.tape.interpreter.imports import first_party
-from gradfix.tape.interpreter.inside import open_ended
+from gradfix.tape.interpreter.inside import all_in, open_ended
 from gradfix.tape.interpreter.modes import MODES_BY_PATH, SWITCHES, call_mode
 from gradfix.tape.interpreter.occasions import CheckpointRun
 from gradfix.tape.machine.cuts import behind, made_unrecorded, nearest_cuts
@@ -277,7 +277,10 @@ def _is_inference_mode_enabled(vm: Interpreter, args: Args, kwargs: Kwargs, node
 
 def _not_here(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
     """Whether the code is being exported or compiled: what is run line by line isn't."""
-    return FALSE
+    if vm.program.compiles is None:
+        named = (one.attr for one in all_in(vm.program.tree) if isinstance(one, ast.Attribute))
+        vm.program.compiles = not COMPILERS.isdisjoint(named)
+    return Unknown(fact("whether this is being compiled")) if vm.program.compiles else FALSE
 
 
 def _from_pretrained(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Value:
@@ -302,6 +305,8 @@ def _chained(vm: Interpreter, args: Args, kwargs: Kwargs, node: ast.Call) -> Val
     return Seq("list", items, open=not whole)
 
 
+COMPILERS = frozenset({"compile", "script", "trace", "trace_module", "export", "make_fx"})
+"""By which code is run in another way than line by line."""
 EXPORTING = (
     "torch.onnx.is_in_onnx_export",
     "torch.jit.is_scripting",

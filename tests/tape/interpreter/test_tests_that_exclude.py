@@ -208,6 +208,30 @@ def test_what_is_run_line_by_line_is_not_exported(asked: str) -> None:
     assert listed(PLAIN.format(first="flag", second=f"not torch.{asked}()")) == {"inplace_overwrites_saved"}
 
 
+def test_what_may_be_compiled_in_the_same_file_may_say_so() -> None:
+    body = PLAIN.format(first="flag", second="torch.compiler.is_compiling()")
+    assert listed(body + "\nquick = torch.compile(nn.Linear(2, 2))\n") == {"inplace_overwrites_saved"}
+
+
+SEVEN = """
+import argparse
+parser = argparse.ArgumentParser()
+for name in "abcdefg":
+    parser.add_argument("--" + name, action="store_true")
+args = parser.parse_args()
+assert args.a + args.b + args.c + args.d + args.e + args.f + args.g == 1
+h = nn.Linear(3, 3)(torch.randn(2, 3)).sigmoid()
+if args.a:
+    h.mul_(2)
+if args.b:
+    h.sum().backward()
+"""
+
+
+def test_where_too_much_would_have_to_be_tried_nothing_is_said() -> None:
+    assert listed(SEVEN) == set()
+
+
 ASSERTED = """
 class Loss(nn.Module):
     def __init__(self, size, boxes, classes):

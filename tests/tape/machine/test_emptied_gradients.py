@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from short import kinds
+from short import kinds, listed
 
 EMPTIED = """
 net = nn.Linear(3, 1)
@@ -29,3 +29,26 @@ for x in torch.ones(2, 4, 3):
 )
 def test_a_step_finds_nothing_though_it_was_scaled(done: str, expected: bool) -> None:
     assert ("zero_grad_before_step" in kinds(EMPTIED.format(done=done))) is expected
+
+
+LOOKED_AT = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(3, 3), nn.Linear(3, 1)
+    def forward(self, x):
+        return self.head(self.body(x))
+net, other = Net(), nn.Parameter(torch.zeros(3))
+opt = torch.optim.SGD(net.head.parameters(), lr=0.1)
+for x in torch.ones(2, 4, 3):
+    x.requires_grad_()
+    net(x).sum().backward()
+    print({looked_at})
+    opt.zero_grad()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("looked_at", ["x.grad.norm()", "net.body.weight.grad.norm()", "other.grad"])
+def test_a_step_finds_nothing_though_somebody_looked_at_another_gradient(looked_at: str) -> None:
+    assert listed(LOOKED_AT.format(looked_at=looked_at)) == {"zero_grad_before_step"}

@@ -292,6 +292,33 @@ def test_a_flag_on_a_module_that_its_owner_asks_for_has_an_effect(asked: str, ex
     assert listed(OWN_FLAG.format(asked=asked)) == expected
 
 
+OF_OTHERS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.base, self.head = nn.Linear(3, 3), nn.Linear(3, 1)
+        self.base.requires_grad = False
+    def forward(self, x):
+        return self.head(self.base(x))
+net = Net()
+def of_another(base):
+    return base.requires_grad
+{asked}
+"""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "print(net.base.requires_grad)",
+        "print(f'frozen: {not net.base.requires_grad}')",
+        "held = [*filter(lambda base: base.requires_grad, net.base.parameters())]",
+    ],
+)
+def test_a_flag_on_a_module_that_is_only_shown_or_asked_of_others_has_none(asked: str) -> None:
+    assert listed(OF_OTHERS.replace("{asked}", asked)) == {"requires_grad_misspelt"}
+
+
 PROGRAM_ENDS = """
 import os, sys
 net = nn.Linear(4, 1)
