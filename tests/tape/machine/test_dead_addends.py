@@ -303,6 +303,12 @@ def test_a_term_may_be_held_on_purpose(term: str) -> None:
     assert [certainty_of(one.lean) for one in found] == ["suspect"]
 
 
+def test_a_term_that_a_test_leaves_out_is_cut_by_none() -> None:
+    term = "extra, loss = out.abs().mean(), task\n    if by_hand: loss = loss + 0.1 * extra.detach()"
+    found = analysis(STEP.format(term=term, flag=True)).defects
+    assert [certainty_of(one.lean) for one in found if one.kind == "severed_term"] == ["likely"]
+
+
 def test_what_trains_all_of_it_already_then_gets_another_gradient() -> None:
     whole = STEP.format(term="loss = task + out.abs().mean().detach()", flag=True)
     facts = [one.told(Cut) for one in analysis(whole).defects if one.kind == "severed_term"]
