@@ -211,7 +211,8 @@ OPERATIONS: Mapping[str, Callable[..., object]] = {
     "GtE": operator.ge, "Is": operator.is_, "IsNot": operator.is_not,
     "In": _within, "NotIn": _without,
     "true": bool, "bool": bool, "int": int, "float": float, "len": len, "abs": abs, "max": max, "min": min,
-    "any": any, "all": all, "isinstance": isinstance, "callable": callable, "str": str, "type": type,
+    "sum": sum, "any": any, "all": all, "isinstance": isinstance, "callable": callable, "str": str,
+    "type": type,
     "matches": matches, ".lower": str.lower, ".upper": str.upper, ".strip": str.strip,
     ".startswith": str.startswith, ".endswith": str.endswith,
 }  # fmt: skip
@@ -275,6 +276,10 @@ def sides(op: str, operands: tuple[Value | Path, ...]) -> Iterator[tuple[Value |
             yield operands[1], operands[0]
 
 
+ONE_OF = WHICH | {"Is", "IsNot", "isinstance"}
+"""What asks whether something is another thing, which has a name of its own."""
+
+
 class Asked(NamedTuple):
     """What something asks about."""
 
@@ -321,7 +326,7 @@ def _parts(terms: Terms, one: Node) -> Iterable[Node] | None:
         return [key for key, _ in terms.in_order(one)]
     if isinstance(one, Value):
         if id(one) in terms.values:
-            return terms.values[id(one)][1].operands
+            return _operands(terms, *terms.values[id(one)][1])
         if isinstance(one, Alt):
             return [part for option in one.options for part in option]
         if isinstance(one, Seq) and one.open and id(one) in terms.of:
@@ -330,10 +335,18 @@ def _parts(terms: Terms, one: Node) -> Iterable[Node] | None:
             return one.items if isinstance(one, Seq) else one.items.values()
         return None
     if one in terms.tests:
-        op, (subject, *others) = terms.tests[one]
-        if op in ("In", "NotIn") and isinstance(others[0], External):
-            others = [terms.entry_of(others[0], subject)]
-        return [terms.one(subject) if isinstance(subject, External) else subject, *others]
+        return _operands(terms, *terms.tests[one])
     if isinstance(one, Settled):
         return [*one.yes, *one.no]
     return one.chain.tests if isinstance(one, Arm) else ()
+
+
+def _operands(terms: Terms, op: str, operands: tuple[Value | Path, ...]) -> list[Value | Path]:
+    """What an operation is about: of things that others share what they hold, unless something else is asked
+    whether it is one of them."""
+    subject, *others = operands
+    if op in ("In", "NotIn") and isinstance(others[0], External):
+        others = [terms.entry_of(others[0], subject)]
+    elif op not in ONE_OF:
+        others = [terms.one(one) if isinstance(one, External) else one for one in others]
+    return [terms.one(subject) if isinstance(subject, External) else subject, *others]

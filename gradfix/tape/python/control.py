@@ -214,11 +214,11 @@ def _left_to_others(code: Code, node: ast.Raise) -> bool:
 
 def raise_statement(vm: Interpreter, node: ast.Raise) -> str | None:
     if vm.running.stack and not _left_to_others(vm.running.stack[-1], node):
-        _refused(vm, vm.here.path)
+        refused(vm, vm.here.path)
     return "raise"
 
 
-def _refused(vm: Interpreter, path: Path) -> None:
+def refused(vm: Interpreter, path: Path) -> None:
     """Nobody goes on who comes here."""
     if vm.running.stack and not vm.running.trying:
         vm.reports.findings.terms.refused[tested(path)] = None
@@ -228,7 +228,7 @@ def assert_statement(vm: Interpreter, node: ast.Assert) -> str | None:
     vm.running.demanded.update(one.left for one in all_in(node.test) if isinstance(one, ast.Compare))
     known, yes, no = condition(vm, node.test)
     if known is None:
-        _refused(vm, vm.here.path | no)
+        refused(vm, vm.here.path | no)
     if known is None and len(yes) == 1:
         vm.reports.findings.terms.asserted.update(yes)
         vm.here.go_on(vm.here.path | yes)

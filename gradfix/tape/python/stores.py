@@ -28,6 +28,7 @@ from gradfix.tape.interpreter.occasions import Added, AttributeNamed, Compared, 
 from gradfix.tape.machine.deeds import done
 from gradfix.tape.python.arithmetic import in_place_operator
 from gradfix.tape.python.containers import may_lose
+from gradfix.tape.python.control import refused
 from gradfix.tape.python.subscripts import augment_tensor_item, load_item, store_item
 from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.torch.elements import elements, part
@@ -50,7 +51,10 @@ def expression_statement(vm: Interpreter, node: ast.Expr) -> str | None:
             _compared(vm, node.value)
         if isinstance(value, Tensor) and value.node.place is node.value and value.node.parents[:1]:
             vm.tell(Dropped(value, node.value))
-    return "raise" if type(value) is Never or _ends_the_program(vm, node.value) else None
+    if _ends_the_program(vm, node.value):
+        refused(vm, vm.here.path)
+        return "raise"
+    return "raise" if type(value) is Never else None
 
 
 ENDS = frozenset({

@@ -255,3 +255,68 @@ class Loss(nn.Module):
 def test_what_is_said_of_a_text_is_the_same_each_time() -> None:
     found = [listed(ASSERTED) for _ in range(12)]
     assert found == [{"inplace_on_leaf"}] * 12
+
+
+GIVEN = """
+import argparse, os, sys
+class Trainer:
+    def __init__(self, net, inplace, train):
+        self.net, self.inplace, self.train = net, inplace, train
+    def step(self, x):
+        h = self.net(x).sigmoid()
+        if self.inplace:
+            h.mul_(2)
+        if self.train:
+            h.sum().backward()
+one = {one}
+other = {other}
+Trainer(nn.Linear(3, 3), one, other).step(torch.randn(2, 3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("len(sys.argv) > 1", "not one", False),
+        ("len(sys.argv) > 1", "len(sys.argv) <= 1", False),
+        ("len(sys.argv) > 1", "len(sys.argv) > 2", True),
+        ("'--fast' in sys.argv", "not one", False),
+        ("'FAST' in os.environ", "'FAST' not in os.environ", False),
+        ("sys.version_info >= (3, 8)", "sys.version_info < (3, 8)", False),
+    ],
+)
+def test_what_a_program_is_given_is_the_same_wherever_it_is_asked(
+    one: str, other: str, expected: bool
+) -> None:
+    found = listed(GIVEN.format(one=one, other=other))
+    assert found == ({"inplace_overwrites_saved"} if expected else set())
+
+
+ENDED = """
+import argparse
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--inplace", action="store_true")
+    parser.add_argument("--train", action="store_true")
+    args = parser.parse_args()
+    if args.inplace and args.train:
+        {refuse}
+    return args
+args = parse()
+h = nn.Linear(3, 3)(torch.randn(2, 3)).sigmoid()
+if args.inplace:
+    h.mul_(2)
+if args.train:
+    h.sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("refuse", "expected"),
+    [
+        ("parser.error('one or the other')", set()),
+        ("print('one or the other')", {"inplace_overwrites_saved"}),
+    ],
+)
+def test_what_ends_the_program_in_a_function_is_refused(refuse: str, expected: set[str]) -> None:
+    assert listed(ENDED.format(refuse=refuse)) == expected
