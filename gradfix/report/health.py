@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, TextIO
 
-from gradfix.report.screen import Line, Piece, columns, harmless, write
+from gradfix.report.screen import Line, Piece, cells, columns, harmless, write
 from gradfix.report.summary import render as summary
 from gradfix.report.text import render as listing
 from gradfix.report.wording import plural
@@ -153,6 +153,14 @@ def listed(names: Sequence[str]) -> str:
 def _wrapped(line: Line, width: int, hang: str = "") -> Iterator[Line]:
     """A line whose last piece is broken where the terminal ends."""
     *head, last = line
-    rows = wrap(last.text, width - len(hang), break_long_words=False, break_on_hyphens=False) or [""]
-    yield [*head, Piece(rows[0], last.style)]
-    yield from ([Piece(hang), Piece(row, last.style)] for row in rows[1:])
+    began = " " * sum(cells(piece.text) for piece in head)
+    rows = wrap(
+        last.text,
+        width,
+        initial_indent=began,
+        subsequent_indent=hang,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [began]
+    yield [*head, Piece(rows[0].removeprefix(began), last.style)]
+    yield from ([Piece(row, last.style)] for row in rows[1:])

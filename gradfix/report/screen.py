@@ -80,18 +80,14 @@ def _plain(lines: Iterable[Line]) -> str:
 
 
 def _styled(lines: Iterable[Line]) -> str:
-    from io import StringIO
+    """The lines with the terminal's codes for their styles; tabs stay tabs, so that a diff stays one."""
+    from rich.color import ColorSystem
+    from rich.style import Style
 
-    from rich.console import Console
-    from rich.text import Text
+    def drawn(piece: Piece) -> str:
+        return Style.parse(piece.style).render(piece.text, color_system=ColorSystem.STANDARD)
 
-    console = Console(
-        file=StringIO(), force_terminal=True, color_system="standard", no_color=False, legacy_windows=False
-    )
-    with console.capture() as capture:
-        for line in lines:
-            console.print(Text.assemble(*line), soft_wrap=True, highlight=False)
-    return capture.get()
+    return "".join("".join(map(drawn, line)) + "\n" for line in lines)
 
 
 def encodable(text: str, stream: TextIO) -> str:

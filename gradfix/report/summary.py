@@ -167,12 +167,16 @@ def _silenced(run: Run, view: View) -> str:
 def _proposed(run: Run, view: View) -> str:
     counts = counted(placed(run, "diff"))
     files = sum(outcome.after is not None for outcome in run.outcomes)
-    left = sum(len(outcome.remaining) for outcome in run.outcomes)
-    rest = (
-        f"{plural(left, 'finding')} without a rewrite here: gradfix without --diff lists what to do."
-        if left
+    remaining = [finding for outcome in run.outcomes for finding in outcome.remaining]
+    unsafe = sum(finding.applicability == "unsafe" for finding in remaining)
+    left = len(remaining) - unsafe
+    more = (
+        f"--unsafe-fixes --diff shows {plural(unsafe, 'rewrite')}{' more' * bool(counts.files)}."
+        if unsafe
         else ""
     )
+    by_hand = f"{plural(left, 'finding')} without a rewrite here: gradfix without --diff lists what to do."
+    rest = " ".join(filter(None, (more, by_hand if left else "")))
     if not counts.files:
         return f"Nothing to rewrite. {rest}" if rest or view.verbose else ""
     hunks = f"{plural(files, 'file')}, {plural(counts.hunks, 'hunk')}"

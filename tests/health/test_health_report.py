@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from gradfix.cli import main
 from gradfix.health.checked import Broken, Checked, Health, Starved
 from gradfix.outcome import Run, View
-from gradfix.report.health import counted, render
+from gradfix.report.health import closing, counted, render
 
 FLOWS = Checked("a.py", "Net", 3, "flows", parameters=4, reached=4)
 PARTLY = Checked(
@@ -52,6 +52,9 @@ def test_reasons_are_told_once_with_the_parameters_that_they_hold_for() -> None:
 def test_no_line_is_wider_than_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     assert max(map(len, shown(PARTLY, UNRUN, BAD).splitlines())) <= width
+    stream = StringIO()
+    closing(Health(Run(()), (), 0.1, broken="there is no such thing as that " * 6), stream, View())
+    assert max(map(len, stream.getvalue().splitlines())) <= width
 
 
 def test_what_is_broken_says_where_and_by_which_rule() -> None:

@@ -46,6 +46,12 @@ def test_a_terminal_gets_colours_and_the_same_lines() -> None:
     assert "\x1b[1m--- a/models/resnet.py\x1b[0m" in shown
 
 
+def test_a_terminal_gets_the_tabs_of_a_file() -> None:
+    before, after = b"if x:\n\ty += 1\n", b"if x:\n\ty = y + 1\n"
+    shown = rendered("diff", rewritten(before, after), view=View(colour=True))
+    assert " if x:\n\x1b[31m-\ty += 1\x1b[0m\n\x1b[32m+\ty = y + 1\x1b[0m" in shown
+
+
 def test_a_removed_line_that_begins_with_dashes_is_no_file_name() -> None:
     shown = rendered("diff", rewritten(b"-- x\ny\n", b"y\n"), view=View(colour=True))
     assert "\x1b[31m--- x\x1b[0m" in shown

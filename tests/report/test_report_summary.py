@@ -89,6 +89,15 @@ def test_a_diff_names_what_it_leaves_out() -> None:
     )
 
 
+def test_a_diff_says_how_to_see_what_is_unsafe() -> None:
+    after = BLOCK.replace("out += shortcut", "out = out + shortcut").encode()
+    both = replace(outcome([overwritten()]), after=after, remaining=(UNSAFE,))
+    assert (
+        said(outcome([UNSAFE]), mode="diff") == "Nothing to rewrite. --unsafe-fixes --diff shows 1 rewrite.\n"
+    )
+    assert said(both, mode="diff").endswith("--unsafe-fixes --diff shows 1 rewrite more.\n")
+
+
 def test_apply_counts_what_was_written_and_what_is_left() -> None:
     after = BLOCK.replace("out += shortcut", "out = out + shortcut").encode()
     written = replace(fixed(overwritten()), after=after, remaining=(UNSAFE,))
