@@ -54,6 +54,7 @@ class Assumption(Enum):
     TRIED_FIRST = "what was tried had been done before it raised"
     NOT_HANDLED = "the handler around it isn't meant for what torch raises here"
     NOT_MOVED = "the module hasn't been moved, which gives what hangs on it memory of its own"
+    LEFT_IN_TRAINING = "the method, whose name isn't known, has left the module in training mode"
     SET_OTHERWISE = "what is set, which isn't known, isn't so already"
     CHOSEN_ALIKE = "one test comes out alike for several values"
     CHOSEN_AT_ONCE = "the tests on the way to it, which are about the same, can come out so at once"

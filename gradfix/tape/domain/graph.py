@@ -26,6 +26,7 @@ class Storage:
         "generation",
         "inference",
         "inferred",
+        "lent",
         "parts",
         "savers",
         "shown",
@@ -43,6 +44,8 @@ class Storage:
         """The path on which that is so."""
         self.argument = argument
         """Whether it came in as an argument of a function whose callers aren't known."""
+        self.lent = False
+        """Whether code that isn't known had it where nothing was recorded: it may have been written there."""
         self.shown: list[Path] = []
         """The paths on which something was kept that may show this memory."""
         self.parts: tuple[tuple[Path, Tensor], ...] = ()
@@ -98,8 +101,8 @@ class Write:
     """One in-place write to a storage."""
 
     __slots__ = (
-        "aliased", "born", "built", "counter", "form", "later", "leaf", "module", "moment", "parts", "path",
-        "place", "silent", "stepped", "unrecorded", "written",
+        "aliased", "born", "built", "counter", "form", "later", "leaf", "lean", "module", "moment", "parts",
+        "path", "place", "silent", "stepped", "unrecorded", "written",
     )  # fmt: skip
 
     def __init__(self, place: Place, path: Path, form: str, silent: bool, counter: Tensor | None) -> None:
@@ -112,6 +115,8 @@ class Write:
         """Whether it leaves the version counter alone (`.data = `, fused optimizers)."""
         self.counter = counter
         """The version counter that it raises: see Tensor."""
+        self.lean: Lean = NOTHING
+        """What is taken for granted of that it happens."""
         self.later = False
         """Whether it was done in a turn of a loop that isn't known to have one."""
         self.unrecorded = False

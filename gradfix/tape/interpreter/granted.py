@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from gradfix.defects import Convention
+from gradfix.defects import Assumption, Convention
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.torch_values import Layer
 from gradfix.tape.domain.values import Const, Value
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain.values import Lean
     from gradfix.tape.interpreter.state import Notes
 
-TAKEN = frozenset({Convention.F})
+TAKEN: Lean = frozenset({Convention.F})
+UNKNOWN_METHOD: Lean = frozenset({Assumption.LEFT_IN_TRAINING})
 V = TypeVar("V", bound=Value)
 
 
@@ -27,9 +29,9 @@ def is_granted(notes: Notes, value: Value | None) -> bool:
     return bool(notes.taken) and id(value) in notes.taken
 
 
-def leaning_on_it(notes: Notes, run: Callable[[], Value]) -> Value:
+def leaning_on_it(notes: Notes, run: Callable[[], Value], lean: Lean = TAKEN) -> Value:
     """Run what happens only if it holds; what it builds is then granted as well."""
-    with notes.reports.within(granted=notes.reports.granted | TAKEN):
+    with notes.reports.within(granted=notes.reports.granted | lean):
         result = run()
     return granted(notes, result) if isinstance(result, (Layer, Instance)) else result
 
@@ -39,6 +41,11 @@ def trains(notes: Notes, module: Layer | Instance) -> bool:
     return module.training is None and (
         notes.on_behalf or module.born < notes.began or id(module) in notes.unsure
     )
+
+
+def taken_for(notes: Notes, module: Layer | Instance) -> Lean:
+    """What it takes that such a module is in training mode."""
+    return notes.unsure[id(module)][1] if id(module) in notes.unsure else TAKEN
 
 
 def training(notes: Notes, module: Layer | Instance) -> Const:

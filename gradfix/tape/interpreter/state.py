@@ -109,8 +109,8 @@ class Notes:
         """Modules that were wrapped to run on several devices: `.module` of the wrapping is what it holds."""
         self.type_tests: dict[tuple[object, ...], Value] = {}
         """Whether tensors and lists are of classes that aren't known."""
-        self.unsure: dict[int, Value] = {}
-        """Modules that were put in a mode which isn't known."""
+        self.unsure: dict[int, tuple[Value, Lean]] = {}
+        """Modules that were put in a mode which isn't known, with what it takes that this is training."""
 
 
 class Strangers:

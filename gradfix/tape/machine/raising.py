@@ -159,13 +159,14 @@ class Raising:
         steps = [(saved.node.place, Role.SAVED), (write.place, Role.OVERWRITTEN)]
         if not event.virtual:
             steps.append((event.place, Role.BACKWARD))
-        lean = lean | saved.lean | event.lean | (LATER if write.later else NOTHING)
+        lean = lean | saved.lean | event.lean | write.lean | (LATER if write.later else NOTHING)
         if saved.node.op == "module" and event.start is not None and is_between(saved.node, event.start):
             lean = lean | {Assumption.NEEDS_WEIGHTS}
         if self.loss and Assumption.INPUT_LEARNS in lean:
             lean = lean - {Assumption.INPUT_LEARNS} | {Convention.C}
         alternative = saved.path - write.path
-        if Convention.D in lean and saved.argument and any(one.unrecorded for one in saved.writes):
+        unrecorded = saved.tensor.storage.lent or any(one.unrecorded for one in saved.writes)
+        if Convention.D in lean and saved.argument and unrecorded:
             return  # what came in is data, as it is written where nothing is recorded
         if Convention.D in lean and saved.argument and write.form == "setitem":
             return  # entries of what came in: as often boxes as features

@@ -127,7 +127,7 @@ class Recording:
         """Overwrite a tensor's storage: what nodes saved of it is spoiled, where the paths agree."""
         write = Write(place, self.here.path, form, silent or tensor.counter is not None, tensor.counter)
         write.unrecorded = self.grad_mode.grad is not True or form == "callee"
-        write.later = self.reports.repeat
+        write.later, write.lean = self.reports.repeat, self.reports.granted
         again = self._again()
         if form != "step":
             write.moment = self.timeline.note("writes", (tensor,), place, self.here.path)
@@ -146,7 +146,7 @@ class Recording:
         for guard, part in storage.parts:
             if (both := meet(write.path, guard)) is not None:
                 seen = Write(write.place, both, write.form, write.silent, part.counter)
-                seen.unrecorded, seen.later = write.unrecorded, write.later
+                seen.unrecorded, seen.later, seen.lean = write.unrecorded, write.later, write.lean
                 write.parts.append(seen)
                 self._note(part, seen, silent, again)
 

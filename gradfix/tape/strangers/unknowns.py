@@ -16,6 +16,7 @@ from gradfix.tape.effects import table
 from gradfix.tape.effects.frameworks import CALL
 from gradfix.tape.effects.operations import also_in_place, having
 from gradfix.tape.interpreter.grad_switches import SWITCHES
+from gradfix.tape.interpreter.granted import UNKNOWN_METHOD
 from gradfix.tape.interpreter.modes import lose_mode, may_have_set, of_torch, unbound
 from gradfix.tape.interpreter.occasions import ModuleCleared
 from gradfix.tape.machine.account import newest_call
@@ -81,6 +82,12 @@ def call_unknown(vm: Interpreter, callee: Value, args: Args, kwargs: Kwargs, nod
     for value in given:
         hand_out(vm.strangers, value)
     may_clear_imported(vm.strangers)
+    for one in callee.holds if isinstance(callee, Unknown) else ():
+        tensor = one.tensor if isinstance(one, Unknown) else one
+        if isinstance(tensor, Tensor) and vm.grad_mode.grad is not True:
+            tensor.storage.lent = True
+        if isinstance(one, (Layer, Instance)):  # by whatever method
+            set_training(vm.notes, one, None, UNKNOWN_METHOD)
     if any(map(_sets_mode, given)):  # who is given a mode enters it: here, or somewhere else
         lose_mode(vm.machine, entered=True)
     if Reaching.stranger(callee):

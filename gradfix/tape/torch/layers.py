@@ -32,7 +32,7 @@ from gradfix.tape.effects import geometry, table
 from gradfix.tape.effects.contractions import LOSSES
 from gradfix.tape.effects.operations import layers_having, layers_told, name_of_layer
 from gradfix.tape.interpreter.conditions import truth
-from gradfix.tape.interpreter.granted import leaning_on_it, training, trains
+from gradfix.tape.interpreter.granted import leaning_on_it, taken_for, training, trains
 from gradfix.tape.interpreter.occasions import Replaced
 from gradfix.tape.torch.modules import OWN_DICTS, own_dict
 from gradfix.tape.torch.weights import FLAG_OFF, parameters_of, weights
@@ -176,7 +176,8 @@ def call_layer(
         return unknown_of(Why(What.OPERATION, f"nn.{layer.kind} isn't known"), *args)
     modes = layer.effect
     if modes.eval is not modes.train and trains(vm.notes, layer):
-        return leaning_on_it(vm.notes, lambda: _run_layer(vm, layer, modes, args, kwargs, node))
+        lean = taken_for(vm.notes, layer)
+        return leaning_on_it(vm.notes, lambda: _run_layer(vm, layer, modes, args, kwargs, node), lean)
     return _run_layer(vm, layer, modes, args, kwargs, node)
 
 

@@ -14,10 +14,11 @@ from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
 from gradfix.tape.domain.values import Alt, Const, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.domain.written import Gathered
+from gradfix.tape.interpreter.granted import TAKEN
 from gradfix.tape.torch.weights import parameters_of, set_leaf, weights
 
 if TYPE_CHECKING:
-    from gradfix.tape.domain.values import Place, Value
+    from gradfix.tape.domain.values import Lean, Place, Value
     from gradfix.tape.domain.written import Gatherings
     from gradfix.tape.interpreter.state import Notes
     from gradfix.tape.machine.here import Here
@@ -187,8 +188,8 @@ def _maybe_module(child: Value) -> bool:
     return isinstance(child, Unknown) and (child.module is not None or child.built)
 
 
-def set_training(notes: Notes, value: Value, on: bool | None) -> None:
-    """train() and eval(), all the way down."""
+def set_training(notes: Notes, value: Value, on: bool | None, lean: Lean = TAKEN) -> None:
+    """train() and eval(), all the way down; what isn't known is taken for training, by this."""
     stack = [value]
     seen: set[int] = set()
     while stack:
@@ -199,7 +200,7 @@ def set_training(notes: Notes, value: Value, on: bool | None) -> None:
         if isinstance(value, (Layer, Instance)):
             notes.machine.trail.set(value, "training", on)
             if on is None:
-                notes.unsure[id(value)] = value
+                notes.unsure[id(value)] = value, lean
             stack.extend(child for _, child in children(value))
         elif isinstance(value, Alt):
             stack.extend(option for _, option in value.options)

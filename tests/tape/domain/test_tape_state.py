@@ -99,8 +99,9 @@ COUNTERS = {
 """Clocks and budgets, which run on whichever path it is, and what belongs to the running operation."""
 
 FLAGS = {
-    "anchored", "asked", "delivered", "doubted", "entered", "exported", "hooked", "inferred", "kept", "moved",
-    "on", "on_behalf", "parameter", "raised", "recorded", "skipped", "strange", "thawed", "unfinished",
+    "anchored", "asked", "delivered", "doubted", "entered", "exported", "hooked", "inferred", "kept",
+    "lent", "moved", "on", "on_behalf", "parameter", "raised", "recorded", "skipped", "strange", "thawed",
+    "unfinished",
 }  # fmt: skip
 """What has happened at least once: only ever set to True."""
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from short import analysis
+from short import listed as listed_in
 
 from gradfix.defects import Convention
+from gradfix.defects.leaning import certainty_of
 from gradfix.source import Source, parse
 from gradfix.tape.entries import analyse
 
@@ -1794,3 +1797,48 @@ def test_what_may_not_be_recorded_may_be_made_of_what_was_made_in_inference_mode
 
 def test_what_is_recorded_is_made_of_nothing_that_was_made_in_inference_mode() -> None:
     assert listed(SAVED_WITHIN.format(mode="torch.enable_grad()")) == {"forward_in_no_grad"}
+
+
+WRITTEN_BY = """
+def shifted(b):
+    with torch.no_grad():
+        {method}
+    b.data += 1
+    return b @ b
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.PReLU()
+    def forward(self, x):
+        out = self.first(x)
+        shifted(x)
+        return self.second(out)
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [("pass", {"write_through_data"}), ("b.abs_()", set()), ("getattr(b, unknown)()", set())],
+)
+def test_a_method_by_whatever_name_may_write_what_is_data_then(method: str, expected: set[str]) -> None:
+    assert listed_in(WRITTEN_BY.format(method=method)) == expected
+
+
+IN_MODE = """
+net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Dropout(p=0.5, inplace=True), nn.PReLU())
+{mode}
+net(torch.ones(3, 4)).pow(2).mean().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("pass", ["certain"]),
+        ("net.eval()", []),
+        ("net.train(flag)", ["likely"]),
+        ("getattr(net, unknown)()", ["suspect"]),
+    ],
+)
+def test_a_method_by_whatever_name_may_set_the_mode(mode: str, expected: list[str]) -> None:
+    assert [certainty_of(one.lean) for one in analysis(IN_MODE.format(mode=mode)).defects] == expected
