@@ -164,7 +164,7 @@ def _weigh(case: Case, claim: Claim | None) -> tuple[Word, str]:
     if not case.after.fine and not _beside(case, claim):
         return "no change", "the defect is gone, but no gradient arrives"
     missed = _missed(case, claim)
-    if missed and not missed & case.after.fine:
+    if missed and not missed & case.after.fine and missed & case.after.recording["reasons"].keys():
         return "no change", f"the defect is gone, but no gradient arrives at {listed(sorted(missed))}"
     lost = _new_defects(case)
     if lost:

@@ -71,6 +71,21 @@ def test_no_change_when_the_defect_is_still_there(launcher: Launcher, tmp_path: 
     assert judged(launcher, tmp_path, RELU, other, "inplace_overwrites_saved", 2)[0].verdict == "no change"
 
 
+def test_no_change_when_what_was_missed_is_missed_as_before(launcher: Launcher, tmp_path: Path) -> None:
+    before = """
+    aux = nn.Linear(4, 1)
+    opt = torch.optim.SGD([*model.parameters(), *aux.parameters()], lr=0.1)
+    for _ in range(3):
+        opt.zero_grad()
+        term = aux(x).pow(2).mean().item()
+        (F.mse_loss(model(x), y) + term).backward()
+        opt.step()
+    """
+    mended, gone = before.replace(".item()", ""), before.replace("+ term", "+ 1.0 * term")
+    words = [judged(launcher, tmp_path, before, text)[0].verdict for text in (mended, gone)]
+    assert words == ["flows", "no change"]
+
+
 def test_flows_partly_when_one_of_two_is_mended(launcher: Launcher, tmp_path: Path) -> None:
     before = RELU + "opt.step()\n" + RELU.replace("+= 1", "*= 2")
     body = "try:\n" + textwrap.indent(RELU, "    ") + "except RuntimeError: pass\n"
