@@ -28,6 +28,8 @@ WHOLLY_TORCH = re.compile(r"^pytestmark = pytest\.mark\.torch$", re.MULTILINE)
 
 def pytest_configure(config: pytest.Config) -> None:
     """The package that makes the pages is not installed, nor is the checkout's root on the path."""
+    # Programs of a few numbers run side by side: threads of torch would wait for each other, busily.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     if not hasattr(config, "workerinput"):
         compiled()
     sys.dont_write_bytecode = False  # what pytest makes of the tests, which each worker reads

@@ -100,7 +100,8 @@ def _told(
 
 
 def _legend(run: Run, width: int) -> Iterator[Line]:
-    letters = sorted({letter for _, finding in run.findings() for letter in finding.conventions})
+    likely = (finding for _, finding in run.findings() if finding.certainty == "likely")
+    letters = sorted({letter for finding in likely for letter in finding.conventions})
     for letter in filter(Convention.__members__.__contains__, letters):
         for index, text in enumerate(wrap(Convention[letter].value, width - 12)):
             yield [Piece(f"likely, {letter}: " if index == 0 else " " * 11, "dim"), Piece(text, "dim")]

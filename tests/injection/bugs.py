@@ -73,6 +73,19 @@ class Program:
         names = {each.asname or each.name for node in imports for each in node.names}
         return names | {node.name for node in nodes if isinstance(node, ast.ClassDef)}
 
+    @cached_property
+    def stands_in(self) -> set[int]:
+        """The lines of classes that stand in for a package which others have written."""
+        assigned = [node for node in ast.walk(self.tree) if isinstance(node, ast.Assign)]
+        pairs = [(target, one.value) for one in assigned for target in one.targets]
+        made = {ast.unparse(target) for target, value in pairs if _makes_module(value)}
+        owned = [(t, v) for t, v in pairs if isinstance(t, ast.Attribute) and ast.unparse(t.value) in made]
+        given = {value.id for _, value in owned if isinstance(value, ast.Name)}
+        classes = [node for node in self.tree.body if isinstance(node, ast.ClassDef) and node.name in given]
+        used = {one.id for each in classes for one in ast.walk(each) if isinstance(one, ast.Name)}
+        classes += [node for node in self.tree.body if isinstance(node, ast.ClassDef) and node.name in used]
+        return {line for one in classes for line in range(one.lineno, (one.end_lineno or one.lineno) + 1)}
+
     def scope(self, node: ast.AST) -> ast.AST:
         """The function, or the module, that a node runs in."""
         while not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)):
@@ -109,11 +122,15 @@ class Program:
         return sum(map(len, self.lines[: line - 1])) + column
 
 
+def _makes_module(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func).endswith("ModuleType")
+
+
 def inject(bug: str, text: str) -> Iterator[Injected]:
     """The program with a bug, once for each place that has room for it."""
-    seen = {text}
-    for injected in BUGS[bug](Program(text)):
-        if injected.text not in seen:
+    seen, program = {text}, Program(text)
+    for injected in BUGS[bug](program):
+        if injected.text not in seen and injected.line not in program.stands_in:
             seen.add(injected.text)
             yield injected
 

@@ -99,6 +99,7 @@ def _born() -> Child:
 
 def _serve(questions: IO[str], answers: IO[str]) -> None:
     warnings.simplefilter("ignore")
+    torch.set_num_threads(1)  # others wait for each other, busily, where there is more to do than cores
     install()
     for line in questions:
         source, calls, probed = json.loads(line)

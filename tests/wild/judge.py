@@ -201,12 +201,11 @@ def _erased(finding: Finding, runs: list[Facts]) -> Verdict:
 
 
 def _untrained(finding: Finding, runs: list[Facts]) -> Verdict:
+    """Whether a step has left something as it was: no gradient reached it, or nothing but zeros by hand."""
     at = lines(finding)
-    return (
-        "confirmed"
-        if any(at & set(g.lines) and g.unreached for run in runs for g in run.groups)
-        else "refuted"
-    )
+    groups = [group for run in runs for group in run.groups if at & set(group.lines)]
+    left = any(group.unreached or (group.steps and group.unchanged) for group in groups)
+    return "confirmed" if left else "refuted"
 
 
 def _mending(runs: list[Facts], after: list[Facts]) -> Verdict:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.alternatives import alternatives
+from gradfix.tape.domain.alternatives import alternatives, each_of, wide
 from gradfix.tape.domain.definitions import Class, Function, Instance, Super
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque
@@ -21,6 +21,7 @@ from gradfix.tape.python.classes import forward_only
 from gradfix.tape.python.following import call_function, left_to_subclasses, overridden
 from gradfix.tape.python.hooks import HOOKING, hook, unhook, with_hooks
 from gradfix.tape.strangers.framework_objects import instance_host, wrapped_host
+from gradfix.tape.strangers.handed_out import escape
 from gradfix.tape.strangers.imported_modules import imported_module
 from gradfix.tape.strangers.unknowns import unknown_method
 from gradfix.tape.torch.layers import call_layer
@@ -164,6 +165,8 @@ def call_method(
             return unknown_method(vm, module, name, args, kwargs, node)
         return vm.call(External(canonical(f"{receiver.path}.{name}")), args, kwargs, node)
     if isinstance(receiver, Unknown):
+        if name.endswith("_") and name[-2:] != "__" and receiver.options and receiver.tensor is None:
+            return _in_place(vm, receiver, name, args, kwargs, node)
         result = unknown_method(vm, receiver, name, args, kwargs, node)
         if name in TEXT_METHODS and not kwargs:
             vm.reports.findings.terms.made(result, f".{name}", receiver, *args)
@@ -181,6 +184,18 @@ def call_method(
     if isinstance(found, Alt) and all(_simple(option) for _, option in found.options):
         return vm.forks.each(found, lambda one: vm.call(one, args, kwargs, node))
     return vm.call(found, args, kwargs, node)
+
+
+def _in_place(
+    vm: Interpreter, receiver: Unknown, name: str, args: Args, kwargs: Kwargs, node: ast.Call
+) -> Value:
+    """What is done in place to one of several that were too many to be kept apart."""
+    if not wide(receiver):
+        ways = Alt(receiver.options)
+        return vm.forks.each(ways, lambda one: call_method(vm, one, name, args, kwargs, node))
+    for one in each_of(receiver):
+        escape(vm.strangers, one)
+    return unknown_method(vm, receiver, name, args, kwargs, node)
 
 
 def _simple(option: Value) -> bool:
