@@ -310,6 +310,13 @@ def wide(value: Unknown) -> bool:
     return False
 
 
+def ways_of(value: Value) -> list[Value]:
+    """The values of which one is, kept apart or not; itself, where it is no such thing."""
+    if isinstance(value, Alt):
+        return [one for _, option in value.options for one in ways_of(option)]
+    return each_of(value) if isinstance(value, Unknown) and value.options else [value]
+
+
 def each_of(value: Unknown) -> list[Value]:
     """The values of which one is, however many: each once, whatever the ways to it."""
     found: dict[int, Value] = {id(value): value}

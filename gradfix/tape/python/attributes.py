@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
 from gradfix.spelling import SWITCH
+from gradfix.tape.domain.alternatives import wide
 from gradfix.tape.domain.definitions import Bound, Class, Function, Instance, Method, Package, Super
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.narrowing import narrowed
@@ -228,6 +229,8 @@ def unknown_attribute(vm: Interpreter, owner: Unknown, name: str, node: ast.AST)
         return tensor_attribute(vm, owner.tensor, name, node)
     if name == "data" and not packed and (owner.requires is True or owner.part):
         return tensor_attribute(vm, vm.graph.tensor_of(owner), name, node)
+    if name == "data" and owner.options and owner.tensor is None and not wide(owner):
+        return vm.forks.each(Alt(owner.options), lambda one: load_attribute(vm, one, name, node))
     value = owner.children.get(name) if owner.children is not None else None
     named = owner.holds[0] if owner.origin == "torch.device" and owner.holds and name == "type" else None
     if isinstance(named, Const) and isinstance(named.value, str):

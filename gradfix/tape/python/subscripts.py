@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gradfix.defects.reasons import What
-from gradfix.tape.domain.alternatives import one_of
+from gradfix.tape.domain.alternatives import one_of, wide
 from gradfix.tape.domain.definitions import Instance, Method
 from gradfix.tape.domain.graph import Node, Number, Tensor
 from gradfix.tape.domain.narrowing import there
 from gradfix.tape.domain.torch_values import Group, Layer, Optimizer
-from gradfix.tape.domain.values import Const, External, Map, Range, Seq, Slice, Unknown
+from gradfix.tape.domain.values import Alt, Const, External, Map, Range, Seq, Slice, Unknown
 from gradfix.tape.domain.why import Why
 from gradfix.tape.effects import pieces, strides
 from gradfix.tape.interpreter.occasions import PutSomewhere, Replaced
@@ -213,6 +213,10 @@ def is_basic(key: Value) -> Truth:
 
 def store_item(vm: Interpreter, owner: Value, key: Value, value: Value, node: ast.AST, form: str) -> None:
     """`owner[key] = value`."""
+    if isinstance(owner, Unknown) and owner.options and owner.tensor is None and not wide(owner):
+        ways = Alt(owner.options)  # too many to be kept apart
+        vm.forks.on_each(ways, lambda one: store_item(vm, one, key, value, node, form))
+        return
     written(vm.machine, owner, node)
     if isinstance(owner, Unknown) and owner.holds:
         vm.tell(PutSomewhere(owner, value, node))

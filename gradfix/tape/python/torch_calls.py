@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix.defects import Convention
 from gradfix.defects.reasons import What
+from gradfix.tape.domain.alternatives import ways_of
 from gradfix.tape.domain.definitions import Instance, Partial
 from gradfix.tape.domain.graph import Number, Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Scaler, Weights
@@ -178,13 +179,16 @@ def _function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.
         return factory(vm, name, args, kwargs, node)
     if name.startswith("Tensor.") and args and isinstance(args[0], Tensor):
         return method_call(vm, args[0], name[7:], args[1:], kwargs, node)
-    _may_clear(vm.machine, [kwargs.get("out", NONE)] if table.function(name) else args, node)
+    several = [one for one in args if isinstance(one, Unknown) and name.endswith("_")]
+    known = [kwargs.get("out", NONE), *several] if table.function(name) else args
+    _may_clear(vm.machine, known, node)
     return torch_function(vm, name, args, kwargs, node)
 
 
 def _may_clear(machine: Machine, written: Sequence[Value], node: ast.Call) -> None:
     """What is written by what isn't known may be zero: a gradient, or each of a list."""
-    inside = [one for value in written for one in (value.items if isinstance(value, Seq) else [value])]
+    listed = [one for value in written for one in (value.items if isinstance(value, Seq) else [value])]
+    inside = [one for value in listed for one in ways_of(value)]
     leaves = [one.grad_of for one in inside if isinstance(one, Tensor) and one.grad_of is not None]
     if leaves:
         machine.gradients.clear(leaves, machine.here.at(node), must=False)
