@@ -54,6 +54,8 @@ class Facts:
     lines: tuple[int, ...] = ()
     """All lines that ran."""
     backwards: list[Backward] = field(default_factory=list)
+    asked: list[tuple[float, ...]] = field(default_factory=list)
+    """A number for each gradient that `torch.autograd.grad` has handed out, call by call."""
     groups: list[Group] = field(default_factory=list)
     stale: list[tuple[Chain, Chain]] = field(default_factory=list)
     """Steps that used a gradient to which one was added that a step had used: backward, step."""
@@ -72,8 +74,10 @@ class Facts:
 
     @property
     def trained(self) -> bool:
-        """Whether there was a step, or nobody to make one."""
-        return not self.groups or any(group.steps for group in self.groups)
+        """Whether there was a step; where nobody is there to make one, whether anything was to learn by hand."""
+        if not self.groups:
+            return bool(self.backwards or self.asked)
+        return any(group.steps for group in self.groups)
 
     @property
     def wasted(self) -> list[Backward]:
@@ -111,6 +115,7 @@ def _facts(raw: dict[str, Any]) -> Facts:
             )
             for b in raw["backwards"]
         ],
+        asked=[tuple(call) for call in raw["asked"]],
         groups=[
             Group(
                 tuple(g["lines"]),

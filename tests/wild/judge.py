@@ -113,7 +113,9 @@ def forgive(runs: list[Facts], before: list[Facts]) -> None:
 
 
 def sums(runs: list[Facts]) -> list[object]:
-    return [[(b.reached, [round(s, 5) for s in b.sums]) for b in run.backwards] for run in runs]
+    """All gradients of some runs, as numbers that tell them apart."""
+    filled = [[(b.reached, [round(s, 5) for s in b.sums]) for b in run.backwards] for run in runs]
+    return [*filled, *([round(s, 5) for call in run.asked for s in call] for run in runs)]
 
 
 def lines(finding: Finding) -> set[int]:

@@ -250,6 +250,7 @@ def install() -> None:
     """Stand at the doors of this process."""
     _watch_backward()
     _watch_grad()
+    _watch_asked()
     _watch_optimizers()
 
 
@@ -263,6 +264,18 @@ def _watch_backward() -> None:
         return witness.backward(lambda: plain(tensors, *given, **named), tensors, named.get("inputs"))
 
     torch.autograd.backward = backward
+
+
+def _watch_asked() -> None:
+    plain = torch.autograd.grad
+
+    def grad(*given: Any, **named: Any) -> Any:
+        answer = plain(*given, **named)
+        if Stand.now is not None and not Stand.now.inside and chain():
+            Stand.now.facts.asked.append(tuple(0.0 if one is None else round(told(one), 9) for one in answer))
+        return answer
+
+    torch.autograd.grad = grad
 
 
 def _watch_grad() -> None:
