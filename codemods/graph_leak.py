@@ -4,9 +4,9 @@
 iteration stays in memory although nobody ever runs backward through it. Memory grows until it ends.
 
 The rewrite adds the loss without its graph, `total += loss.detach()`, which stays on its device; `.item()`
-where the value is plainly used as a number, as where numpy gets the list. It is unsafe where the value begins
-as a plain number that only loops and branches make a tensor. Left alone: totals and lists that
-are backpropagated, and values without a graph.
+where the value is plainly used as a number, as where numpy gets the list. It is unsafe where the value is a
+plain number on another way, or begins as one that only loops and branches make a tensor. Left alone: totals
+and lists that are backpropagated, and values without a graph.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from gradfix.rewriting.statements import method_call
 from gradfix.rule import Decline, Edit, Fix, Options, Rule
 from gradfix.tree import Tree
 
+NUMBER = "on another way it is a plain number, which has no such method"
 PERHAPS_NUMBER = (
     "what is added stays a plain number, which has no such method, where a loop before it has no turn"
 )
@@ -35,7 +36,7 @@ def rewrite(defect: Defect, tree: Tree, options: Options) -> Fix | Decline:
         return Decline("add the .detach()ed value to the total")
     number = _backpropagated(tree, value) and _read_by_numpy(tree, value, facts.target)
     cut = method_call(value, "item" if number else "detach")
-    doubt = PERHAPS_NUMBER if may_be_number(tree, value) else ""
+    doubt = NUMBER if facts.number else PERHAPS_NUMBER if may_be_number(tree, value) else ""
     return Fix((Edit(value, cut),), " ".join(tree.code(cut).split()), doubt)
 
 

@@ -165,6 +165,8 @@ class Kept(Facts):
     value: Span | None = None
     """The accumulated expression."""
     target: str = ""
+    number: bool = False
+    """Whether it is a plain number on another path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -167,8 +167,11 @@ def _verdict(
 ) -> judge.Verdict:
     """What torch says of a finding; of one that leans on convention D, where that is kept to as well."""
     said = judge.judged(finding, *shown, bug)
-    if said == "refuted" and _conventional(finding, bug.source, calls):
-        return "conventional"
+    if said == "refuted" and "D" in finding.conventions and finding.torch_says:
+        words = _probed(finding, bug.source, calls)
+        if words is None:
+            return "undecided"  # nobody calls it here
+        return "conventional" if any(finding.torch_says in one for one in words) else said
     return said
 
 
@@ -176,10 +179,16 @@ def _conventional(finding: Finding, source: str, calls: list[list[str]]) -> bool
     """Whether a finding leans on convention D, and torch says so too where that is kept to."""
     if "D" not in finding.conventions or not finding.torch_says:
         return False
+    return any(finding.torch_says in one for one in _probed(finding, source, calls) or ())
+
+
+def _probed(finding: Finding, source: str, calls: list[list[str]]) -> list[str] | None:
+    """What torch says where what comes out of the class of a finding is backpropagated; None where nobody
+    calls that."""
     name = class_at(source, finding.span.line)
     probes = runs(source, calls[:1], name) if name else []
     words = [run.error[1] for run in probes if run.error and run.error[0] == "Probed"]
-    return any(finding.torch_says in one for one in words if one)
+    return [one for one in words if one] if words else None
 
 
 def _codes(outcome: Outcome) -> str:

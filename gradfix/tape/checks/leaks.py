@@ -49,7 +49,7 @@ def accumulating(vm: Interpreter, added: Added) -> None:
     grows = any(isinstance(one, Tensor) and _grows(vm, one.born) for one in ways)
     vm.notes.grown[span_of(node)] = grows or vm.notes.grown.get(span_of(node), False)
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and _walked_on_each(vm, right):
-        vm.forks.on_each(right, lambda one: kept(vm, one, node.value, node, name))
+        vm.forks.on_each(right, lambda one: kept(vm, one, node.value, node, name, of=right))
         if isinstance(result, Tensor):
             vm.notes.totals.append((vm.graph.history(result), span_of(node)))
         return
@@ -190,7 +190,8 @@ def _kept_there(vm: Interpreter, right: Value, added: ItemAdded) -> None:
         frame: Frame | None = vm.names.frame
         while frame is not None:
             if any(born < loop.began < walked.born for loop in frame.loops):
-                kept(vm, right, added.node.value, added.node, vm.reports.text(added.node.target))
+                target = vm.reports.text(added.node.target)
+                kept(vm, right, added.node.value, added.node, target, of=added.right)
                 return
             frame = frame.caller
     if _may_be_walked(vm.machine, right):
@@ -205,8 +206,11 @@ def _is_total(held: Value) -> bool:
     return known or (isinstance(held, Tensor) and held.grad_of is None)
 
 
-def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, target: str) -> None:
-    """A result is put by after its graph was walked: the graph stays in memory for nothing."""
+def kept(
+    vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, target: str, *, of: Value | None = None
+) -> None:
+    """A result is put by after its graph was walked: the graph stays in memory for nothing. `of`: the values
+    of which it is one."""
     value = _as_tensor(value)
     freed = walked_already(vm.machine, value)
     if freed is None:
@@ -217,7 +221,7 @@ def kept(vm: Interpreter, value: Value, expression: ast.AST, node: ast.AST, targ
         "graph_leak",
         node,
         [(freed.place, Role.KEPT_GRAPH), (vm.here.at(node), Role.KEPT)],
-        Kept(value=span_of(expression), target=target),
+        Kept(value=span_of(expression), target=target, number=of is not None and _number_on_some_path(of)),
         lean=vm.graph.lean(value) | (LOSS if value.requires is None else NOTHING),
         when=vm.here.path,
         account=vm.machine.leaves.accounts.of(Assumption.NOBODY_ELSE_WALKS, ()),
@@ -253,7 +257,7 @@ def appended(vm: Interpreter, put: Appended) -> None:
 
 
 def _number_on_some_path(value: Value) -> bool:
-    """Whether somebody has taken care of it on a path: there it has nothing that could be detached."""
+    """Whether somebody has made a number of it on a path: there it has nothing that could be detached."""
     return isinstance(value, Alt) and any(isinstance(one, (Const, Number)) for _, one in value.options)
 
 

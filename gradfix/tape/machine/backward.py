@@ -153,6 +153,7 @@ class Backwards:
         left: Node | None = None if event.raised else node
         while left is not None and left.guards is None and not left.branch and not left.cut:
             self.proved[id(left)] = left, event.path
+            self.reports.findings.terms.tensors.setdefault(id(left), (left, []))[1].append(event.path)
             left = self._only_operand(left)
 
     def _only_operand(self, node: Node) -> Node | None:

@@ -254,7 +254,8 @@ class Gradients:
             parameters=(leaf.name,) if by is leaf and leaf.name else (),
             between=between,
         )
-        when = beyond(shared(fresh, first) | shared(stale, old), self.here.path - self.here.assumed)
+        met = shared(fresh, first) | shared(stale, old) | use.path
+        when = beyond(met, self.here.path - self.here.assumed)
         accounts = self.leaves.accounts
         account = accounts.of(Assumption.NOBODY_ELSE_CLEARS, (*doubts, *accounts.clearing([leaf])))
         self.reports.report("missing_zero_grad", first.backward.place, steps, facts, lean=lean, when=when,

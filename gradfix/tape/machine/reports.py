@@ -14,14 +14,15 @@ from gradfix.defects.ordered import Ordered
 from gradfix.defects.reasons import Reason
 from gradfix.defects.records import NonScalar
 from gradfix.defects.written import Overwritten
-from gradfix.tape.domain.paths import ALWAYS, Arm, Settled, follows
-from gradfix.tape.domain.values import NOTHING, Foreign
+from gradfix.tape.domain.graph import Tensor
+from gradfix.tape.domain.paths import ALWAYS, Arm, Settled, contradicts, follows, simplest, tested
+from gradfix.tape.domain.values import NOTHING, Foreign, Unknown
 from gradfix.tape.domain.within import Within
 from gradfix.tape.machine.handled import Handled
 from gradfix.tape.machine.here import span_of
 from gradfix.tape.machine.sought import at_odds
 from gradfix.tape.machine.telling import tellable, told
-from gradfix.tape.machine.terms import Terms, says_empty
+from gradfix.tape.machine.terms import Terms, denies_tensor, says_empty
 from gradfix.tape.machine.unrecorded_deeds import UnrecordedDeeds
 from gradfix.tape.machine.witness import possible
 
@@ -67,7 +68,9 @@ class Findings:
         self.sources = {main: lines}
         """The lines of each file that was read."""
         self.found: dict[tuple[str, Span], Defect] = {}
-        self.paths: dict[tuple[str, Span], dict[Path, None]] = {}
+        self.paths: dict[tuple[str, Span], dict[Path, Lean]] = {}
+        self.closed: set[tuple[str, Span]] = set()
+        """What is claimed where nobody may come at all."""
         """The paths on which each of them happens, in the order in which they were met."""
         self.silences: dict[tuple[Span, str], Node | Why | None] = {}
         """What was looked at and couldn't be decided, in words, and why, or what that was made of."""
@@ -100,10 +103,22 @@ class Findings:
             replace(
                 self.found[key],
                 condition=told(self.texts, self.paths[key]),
+                lean=self._leaning(key),
                 facts=self.unrecorded.told(self._asked(self.found[key].facts), key[1]),
             )
             for key in order
         ]
+
+    def _leaning(self, key: tuple[str, Span]) -> Lean:
+        """What a defect leans on, by all paths on which it happens: where it does so whichever way their
+        tests come out, these need no witness."""
+        lean, ways = self.found[key].lean, self.paths[key]
+        if not tellable(self.texts, *ways):
+            return lean | {Assumption.CHOSEN_APART}
+        rest = lean - {Assumption.CHOSEN_AT_ONCE}
+        alike = [tested(way) for way, other in ways.items() if other - {Assumption.CHOSEN_AT_ONCE} == rest]
+        whatever = key not in self.closed and not all(simplest(alike))
+        return rest if whatever else lean
 
     def _asked(self, facts: Facts) -> Facts:
         """The facts with all calls of the losses that they are about."""
@@ -262,10 +277,10 @@ class Reports:
         if self.chosen_apart(when):
             lean = lean | {Assumption.CHOSEN_APART}
         way = when | self.here.path
-        if not possible(self.findings.terms, way) or any(
-            follows(way, one) for one in self.findings.terms.refused
-        ):
+        if not self._may_be(way):
             lean = lean | {Assumption.CHOSEN_AT_ONCE}
+            if not self._may_be(self.here.path):
+                self.findings.closed.add((kind, span))
         modes = {("true", id(one)) for one in self.findings.recording}
         if Convention.G in lean | self._entered(span) and any(
             key in modes and not holds for key, holds in way
@@ -295,6 +310,17 @@ class Reports:
             when,
             says,
         )
+
+    def _may_be(self, path: Path) -> bool:
+        """Whether a path has a witness, nobody refuses it, and what is backpropagated on it is a tensor."""
+        terms = self.findings.terms
+        if not possible(terms, path) or any(follows(path, one) for one in terms.refused):
+            return False
+        denied = (denies_tensor(terms, key, holds) for key, holds in path)
+        tensors = (one.tensor if isinstance(one, Unknown) else one for one in denied)
+        nodes = (id(one.node) for one in tensors if isinstance(one, Tensor))
+        ways = (way for one in nodes if one in terms.tensors for way in terms.tensors[one][1])
+        return all(contradicts(path, way) for way in ways)
 
     def _asks_stirred(self, key: Key) -> bool:
         """Whether a test asks what is in something that others fill: it comes out as they have done."""
@@ -363,7 +389,7 @@ class Reports:
         if surer > 0:
             self.findings.paths[key] = {}
         if surer >= 0:
-            self.findings.paths[key][draft.when] = None
+            self.findings.paths[key][draft.when] = defect.lean
         if known is not None and surer <= 0:
             defect = also_touched(also_runs(known, defect.evidence), defect.facts)
         self.findings.found[key] = defect

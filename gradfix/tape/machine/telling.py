@@ -40,10 +40,11 @@ def told(texts: Mapping[Key, str], paths: Iterable[Path]) -> str:
     return " and ".join(_apart(word) if len(ways[0]) > 1 else word for word in ways[0])
 
 
-def tellable(texts: Mapping[Key, str], path: Path) -> bool:
-    """Whether there are words for when a path is taken: not where all its tests come out one way and the
-    other in turns."""
-    return _words(texts, tested(path)) is not None
+def tellable(texts: Mapping[Key, str], *paths: Path) -> bool:
+    """Whether there are words for when one of some paths is taken: not where all its tests come out one way
+    and the other in turns."""
+    left = simplest([tested(path) for path in paths])
+    return not left or any(_words(texts, path) is not None for path in left)
 
 
 def _words(texts: Mapping[Key, str], path: Path) -> tuple[str, ...] | None:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.paths import Arm, Settled
 from gradfix.tape.domain.values import Alt, Const, External, Map, Pattern, Seq, Unknown, Value
+from gradfix.tape.effects import table
 
 if TYPE_CHECKING:
+    from gradfix.tape.domain import graph
     from gradfix.tape.domain.paths import Key, Path
 
     Node: TypeAlias = Value | Path | Key
@@ -72,6 +74,10 @@ class Terms:
         """Which part of its owner something is, or tells of, by identity."""
         self.kept: list[Value] = []
         """What is known by identity alone."""
+        self.questions: dict[int, tuple[str, tuple[Value, ...]]] = {}
+        """What was asked, by the identity of the first answer."""
+        self.tensors: dict[int, tuple[graph.Node, list[Path]]] = {}
+        """The histories of what was backpropagated, which is a tensor then, with the paths of that."""
 
     def one(self, name: External) -> External:
         """The same value for the same name."""
@@ -110,6 +116,7 @@ class Terms:
             ]
             first = self.answers.setdefault((question, *marks), value)
             self.same[id(value)] = first, value
+            self.questions[id(first)] = question, operands
             self.fact_of(first, *operands)
             if question in COUNTS:
                 self.counts.add(id(first))
@@ -232,6 +239,29 @@ def _texts(one: Value | Path) -> list[str] | None:
     listed = one.items if isinstance(one, Seq) and not one.open else [one]
     texts = [each.value for each in listed if isinstance(each, Const) and isinstance(each.value, str)]
     return texts if len(texts) == len(listed) else None
+
+
+NUMBERS = frozenset({"builtins.float", "builtins.int", "builtins.bool", "builtins.complex"})
+TENSORS = frozenset({"torch.Tensor", "torch.autograd.Variable"})
+
+
+def denies_tensor(terms: Terms, key: Key, holds: bool) -> Value | None:
+    """What a test says to be no tensor."""
+    term = terms.tests.get(key)
+    answer = term.operands[0] if term is not None and term.op == "true" else None
+    if not isinstance(answer, Value):
+        return None
+    answer = terms.first(answer)
+    op, operands = terms.questions.get(id(answer)) or (
+        terms.values[id(answer)][1] if id(answer) in terms.values else ("", ())
+    )
+    if len(operands) < 2 or not isinstance(operands[0], Value):
+        return None
+    subject, other = terms.first(operands[0]), operands[1]
+    if op == "isinstance" and isinstance(other, External):
+        return subject if other.path in (NUMBERS if holds else TENSORS) else None
+    named = other.value if op == "hasattr" and isinstance(other, Const) else None
+    return subject if isinstance(named, str) and table.method(named) and not holds else None
 
 
 NONE_LEFT: Mapping[tuple[str, object], bool] = {

@@ -28,7 +28,7 @@ from gradfix.tape.machine.relied_upon import asks, refuses
 from gradfix.tape.machine.terms import OPERATIONS as MADE_WITH
 from gradfix.tape.python.arguments import each_argument, unstarred
 from gradfix.tape.python.builtin import call_builtin
-from gradfix.tape.python.type_tests import is_tensor
+from gradfix.tape.python.type_tests import TENSORS, is_tensor
 from gradfix.tape.strangers.framework_objects import wrap
 from gradfix.tape.torch.conv_modules import conv_module
 from gradfix.tape.torch.conversions import number
@@ -173,7 +173,7 @@ def _function(vm: Interpreter, name: str, args: Args, kwargs: Kwargs, node: ast.
     if name == "is_tensor" and len(args) == 1:
         asked = vm.forks.each(args[0], lambda one: is_tensor(vm.notes, one))
         if type(asked) is Unknown:
-            vm.reports.findings.terms.fact_of(asked, *args)
+            vm.reports.findings.terms.made(asked, "isinstance", *args, TENSORS)
         return asked
     if name in MAKES:
         return factory(vm, name, args, kwargs, node)

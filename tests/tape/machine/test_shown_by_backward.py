@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from short import analysis, kinds, whole
+from short import analysis, kinds, listed, whole
+
+from gradfix.defects.records import Kept
 
 LEAK = "graph_leak"
 GIVEN = """
@@ -247,3 +249,47 @@ def test_what_is_kept_in_some_of_few_turns_may_be_kept_in_one(
     begin: str, after: str, test: str, told: set[str]
 ) -> None:
     assert kinds(SHORT.format(begin=begin, after=after, test=test)) == told
+
+
+LOGGED = """
+def train(loader, model, ewc):
+    log = {{"loss": 0.0}}
+    for x, y in loader:
+        ewc.optimizer.zero_grad()
+        loss = {loss}
+        kept = {kept}
+        loss.backward()
+        ewc.optimizer.step()
+        log["loss"] += {added}
+    return log
+"""
+MADE_NUMBERS = {
+    "what torch says is none": "loss.item() if torch.is_tensor(loss) else loss",
+    "what Python says is none": "loss.item() if isinstance(loss, torch.Tensor) else loss",
+    "what is a number": "loss if isinstance(loss, float) else loss.item()",
+    "what has no item": "loss.item() if hasattr(loss, 'item') else loss",
+}
+
+
+@pytest.mark.parametrize("loss", ["ewc.criterion(model(x), y)", "ewc.criterion(model(x), y) + ewc.penalty()"])
+@pytest.mark.parametrize("kept", MADE_NUMBERS.values(), ids=MADE_NUMBERS.keys())
+def test_what_is_backpropagated_is_a_tensor_whatever_a_test_asks(loss: str, kept: str) -> None:
+    for added in ("kept", kept):
+        assert listed(LOGGED.format(loss=loss, kept=kept, added=added)) == set()
+    assert listed(LOGGED.format(loss=loss, kept=kept, added="loss")) == {"graph_leak"}
+
+
+def test_what_is_a_number_on_another_path_has_nothing_to_detach() -> None:
+    body = """
+    net, log = nn.Linear(3, 1), {{"loss": 0.0}}
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x in loader:
+        opt.zero_grad()
+        loss = net(x).mean()
+        loss.backward()
+        opt.step()
+        log["loss"] += {added}
+    """
+    for added, number in (("loss.item() if use else loss", True), ("loss", False)):
+        found = analysis(body.format(added=added)).defects
+        assert [one.told(Kept).number for one in found if one.kind == "graph_leak"] == [number]
