@@ -279,7 +279,7 @@ class Reports:
         way = when | self.here.path
         if not self._may_be(way):
             lean = lean | {Assumption.CHOSEN_AT_ONCE}
-            if not self._may_be(self.here.path):
+            if not self._may_be(self.here.path - self.here.assumed):
                 self.findings.closed.add((kind, span))
         modes = {("true", id(one)) for one in self.findings.recording}
         if Convention.G in lean | self._entered(span) and any(

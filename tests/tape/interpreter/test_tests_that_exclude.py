@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from short import listed
+from short import analysis, listed
 
 PLAIN = """
 import os, re
@@ -320,3 +320,61 @@ if args.train:
 )
 def test_what_ends_the_program_in_a_function_is_refused(refuse: str, expected: set[str]) -> None:
     assert listed(ENDED.format(refuse=refuse)) == expected
+
+
+STEPPED = """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i, x in enumerate([torch.ones(4, 3), torch.zeros(4, 3), torch.ones(2, 3)]):
+    if i % 2 == 0:
+        opt.zero_grad()
+    net(x).sum().backward()
+    if i % 2 == 1 or i == {last}:
+        opt.step()
+"""
+
+
+def test_a_step_that_a_test_decides_on_is_told() -> None:
+    (found,) = [one for one in analysis(STEPPED.format(last="unknown()")).defects if one.impact != "style"]
+    assert (found.kind, "unknown()" in found.condition) == ("missing_zero_grad", True)
+    assert listed(STEPPED.format(last="2")) == set()
+
+
+BUILT_IN_TURNS = """
+parts = []
+for i in range(2):
+    parts.append(nn.Linear(3, 3))
+    if {last}:
+        continue
+    parts.append(nn.ReLU())
+h = nn.Sequential(*parts)(torch.randn(2, 3))
+h += 0.1
+h.sum().backward()
+"""
+
+
+def test_what_only_tests_of_other_turns_decide_has_no_words_and_is_a_suspect() -> None:
+    assert listed(BUILT_IN_TURNS.format(last="i == 1")) == set()
+    assert listed(BUILT_IN_TURNS.format(last="unknown(i) + 2 == 3")) == set()
+    assert listed(BUILT_IN_TURNS.format(last="False")) == {"inplace_overwrites_saved"}
+
+
+EITHER_WAY = """
+import sys
+CHOSEN = {{word.lstrip("-") for word in sys.argv[1:]}}
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.use = nn.Linear(3, 3), "track" in CHOSEN
+    def forward(self, x):
+        return torch.tanh(self.body(x)) if self.use else self.body(x)
+loss = F.mse_loss(Net()(torch.randn(2, 3)), torch.ones(2, 3), reduction="none")
+if {test}:
+    loss = loss + 0.1
+loss.backward()
+"""
+
+
+def test_what_holds_whichever_way_its_tests_come_out_needs_no_witness() -> None:
+    assert listed(EITHER_WAY.format(test="'track' in CHOSEN")) == {"non_scalar_backward"}
+    assert listed(EITHER_WAY.format(test="unknown()")) == {"non_scalar_backward"}
