@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from random import Random
 from textwrap import dedent
@@ -15,6 +16,7 @@ from forgetting.campaign import WAYS, Plan, Played, Tally, forget
 from forgetting.edits import Edit
 from oracle.choose import seeded
 from oracle.programs import program
+from wild.programs import written
 
 from gradfix.defects import Assumption
 from gradfix.source import Source, parse
@@ -710,6 +712,12 @@ def every_other_fixture() -> Iterator[tuple[str, bytes]]:
         yield path.relative_to(FIXTURES).as_posix(), path.read_bytes()
 
 
+def longer_programs() -> Iterator[tuple[str, bytes]]:
+    """Some of the other generator's: classes, loops, several networks."""
+    for number in range(SEED * 1000, SEED * 1000 + 20):
+        yield f"wild {number}", written(number).source.encode()
+
+
 def tally(of: Iterable[tuple[str, bytes]], plan: Plan) -> Tally:
     total = Tally()
     for path, content in of:
@@ -724,7 +732,7 @@ def forgotten() -> Tally:
 
 @cache
 def forgotten_at_once() -> Tally:
-    return tally(every_other_fixture(), Plan(drawn=3, seed=SEED))
+    return tally(chain(every_other_fixture(), longer_programs()), Plan(drawn=3, seed=SEED))
 
 
 def more(found: Tally) -> set[tuple[str, str, str]]:

@@ -1,4 +1,5 @@
-"""`python -m tests.forgetting FOLDER --programs 10000`: what the tape claims only because it knows less.
+"""`python -m tests.forgetting FOLDER --programs 10000 --wild 1000`: what the tape claims only because it
+knows less.
 
 Few texts are gone through in all ways, each `--each` times. For millions of lines: `--drawn 2`, with
 `--seconds` after which it stops and a file for `--state` from which it goes on.
@@ -37,7 +38,9 @@ def main(arguments: list[str]) -> int:
         tuple(options.ways.split(",")) if options.ways else WAYS, options.each, options.seed, options.drawn
     )
     texts = chain(
-        programs(options.programs, options.seed), files(options.folders, options.files, options.seed)
+        programs(options.programs, options.seed),
+        wild(options.wild, options.seed),
+        files(options.folders, options.files, options.seed),
     )
     progress = gone(options, plan, texts)
     tally = progress.tally
@@ -72,6 +75,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.forgetting", description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="or files")
     parser.add_argument("--programs", type=int, default=0, help="random programs of tests/oracle")
+    parser.add_argument(
+        "--wild", type=int, default=0, help="those of tests/wild, each healthy and with a bug"
+    )
     parser.add_argument("--files", type=int, default=0, help="no more files than these; 0: all")
     parser.add_argument("--each", type=int, default=2, help="how often a text is blurred in each way")
     parser.add_argument(
@@ -97,6 +103,23 @@ def programs(count: int, seed: int) -> Iterator[Named]:
 
     for number in range(seed * 10_000_000, seed * 10_000_000 + count):
         yield f"program_{number}.py", program(seeded(number)).source.encode()
+
+
+def wild(count: int, seed: int) -> Iterator[Named]:
+    """Programs of the other generator, as they are and with a bug put in; it needs no torch either."""
+    if not count:
+        return
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from wild.planting import planted
+    from wild.programs import written
+    from wild.world import Dice
+
+    for number in range(seed * 10_000_000, seed * 10_000_000 + count):
+        source = written(number).source
+        yield f"wild_{number}.py", source.encode()
+        bug = planted(source, Dice(number * 7))
+        if bug is not None:
+            yield f"wild_{number}_{bug.bug}.py", bug.source.encode()
 
 
 def files(folders: Iterable[Path], most: int, seed: int) -> Iterator[Named]:
