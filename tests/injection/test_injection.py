@@ -8,7 +8,7 @@ from injection.bugs import BUGS, inject
 from injection.survey import Judged, restored, survey, table, torch_process
 
 FLOORS = {
-    "zero_grad deleted": 0.83,
+    "zero_grad deleted": 0.88,
     "zero_grad after backward": 0.97,
     "step before the second backward": 0.95,
     "prediction detached": 0.945,
@@ -18,8 +18,7 @@ FLOORS = {
     "written in place": 0.94,
 }
 """The share of the bugs that make a program fail and are given back, for each kind. In programs whose model
-and optimizer are arguments of a function that nobody calls by name, some can't be told from what is meant;
-some programs assert the very place of a zero_grad that could stand in another as well."""
+and optimizer are arguments of a function that nobody calls by name, some can't be told from what is meant."""
 ALL = 0.965
 EVERY = 2
 """Into which of the healthy programs bugs are put here; `python -m tests.injection.survey` takes them all."""
