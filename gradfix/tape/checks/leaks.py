@@ -304,7 +304,9 @@ def shown_later(vm: Interpreter) -> None:
         first = entries[0]
         if not any(one.goes_on for one in entries) or not _is_total(first.held):
             continue
-        if all(_shown(vm.machine, one) for one in entries):
+        if all(_shown(vm.machine, one) for one in entries) and not any(
+            _wanted(vm.machine, one) for one in entries
+        ):
             assert isinstance(first.node.target, ast.Name)
             facts = Kept(value=span_of(first.node.value), target=first.node.target.id)
             steps = [(first.node.value, Role.KEPT_GRAPH), (first.node, Role.TOTAL)]
@@ -316,6 +318,12 @@ def shown_later(vm: Interpreter) -> None:
 def _shown(machine: Machine, one: Waiting) -> bool:
     value = _as_tensor(one.right)
     return isinstance(value, Tensor) and machine.backward.had_graph(machine.graph.history(value), one.path)
+
+
+def _wanted(machine: Machine, one: Waiting) -> bool:
+    """Whether a backward starts from the total itself, or from what was made of it."""
+    total = _as_tensor(one.result)
+    return isinstance(total, Tensor) and id(machine.graph.history(total)) in machine.backward.proved
 
 
 def never_walked(vm: Interpreter) -> None:

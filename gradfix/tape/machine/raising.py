@@ -159,6 +159,7 @@ class Raising:
         steps = [(saved.node.place, Role.SAVED), (write.place, Role.OVERWRITTEN)]
         if not event.virtual:
             steps.append((event.place, Role.BACKWARD))
+        lean = _on_the_way(event, lean, write.path | saved.path | guard)
         lean = lean | saved.lean | event.lean | write.lean | (LATER if write.later else NOTHING)
         if saved.node.op == "module" and event.start is not None and is_between(saved.node, event.start):
             lean = lean | {Assumption.NEEDS_WEIGHTS}
@@ -325,3 +326,16 @@ def _ends(node: Node) -> bool:
 def _draws(node: Node) -> bool:
     """Whether what made a node draws random numbers."""
     return node.op in DRAWS or (node.facts or {}).get("factory") in DRAWS
+
+
+def _on_the_way(event: Backward, lean: Lean, path: Path) -> Lean:
+    """What it takes that the root of a backward has a graph, on a path on which it is one of several."""
+    node = event.start
+    while node is not None and node.guards is not None:
+        ways = [
+            one for way, one in zip(node.guards, node.parents, strict=False) if not contradicts(way, path)
+        ]
+        if len(ways) != 1 or ways[0].requires is not True:
+            return lean
+        node = ways[0]
+    return lean if node is None or node is event.start else node.lean

@@ -293,3 +293,15 @@ def test_what_is_a_number_on_another_path_has_nothing_to_detach() -> None:
     for added, number in (("loss.item() if use else loss", True), ("loss", False)):
         found = analysis(body.format(added=added)).defects
         assert [one.told(Kept).number for one in found if one.kind == "graph_leak"] == [number]
+
+
+def test_a_total_that_is_backpropagated_itself_is_no_souvenir() -> None:
+    body = """
+    w = torch.rand(3, 4).requires_grad_()
+    total = torch.sum({of})
+    total.backward(retain_graph=True)
+    for k in range(3):
+        total += total
+    total.backward()
+    """
+    assert listed(body.format(of="w")) == listed(body.format(of="unknown(w)")) == set()

@@ -1842,3 +1842,23 @@ net(torch.ones(3, 4)).pow(2).mean().backward()
 )
 def test_a_method_by_whatever_name_may_set_the_mode(mode: str, expected: list[str]) -> None:
     assert [certainty_of(one.lean) for one in analysis(IN_MODE.format(mode=mode)).defects] == expected
+
+
+ON_ONE_WAY = """
+class Net(nn.Module):
+    def __init__(self, residual=True):
+        super().__init__()
+        self.residual, self.layer = residual, nn.Linear(4, 4)
+    def forward(self, x):
+        h = {made}
+        if self.residual:
+            h += self.layer(h)
+        return h
+"""
+
+
+@pytest.mark.parametrize("made", ["x.clone()", "torch.tanh(x)", "getattr(x, unknown)()"])
+def test_what_is_in_a_graph_on_one_way_leans_on_what_that_way_takes(made: str) -> None:
+    found = analysis(ON_ONE_WAY.format(made=made)).defects
+    said = {one.kind: (certainty_of(one.lean), one.condition) for one in found}
+    assert said["inplace_overwrites_saved"] == ("likely", "self.residual")
