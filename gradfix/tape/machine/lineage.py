@@ -30,6 +30,8 @@ SELF = ""
 """The way from something to itself."""
 FACT = "a fact"
 """The way from a tensor to one of these."""
+COUNT = "how many"
+"""The way from a list to its length, of which only those entries say nothing that are asked for by number."""
 ANY = "?"
 """How a part begins of which nobody knows which one it is."""
 Source: TypeAlias = "Value | Storage | Node"
@@ -110,7 +112,7 @@ def tied(terms: Terms, one: Value, part: str, other: Lineage) -> bool:
     while stack:
         value, way, left = stack.pop()
         if (parts := other.get(mark(value))) is not None:
-            if {SELF, None, way} & parts or way in (SELF, None):
+            if any(_say_something(way, part) for part in parts):
                 return True
         elif left:
             for above, onward in origins(terms, value):
@@ -118,3 +120,10 @@ def tied(terms: Terms, one: Value, part: str, other: Lineage) -> bool:
                     seen.add((mark(above), onward))
                     stack.append((above, onward, left - 1))
     return False
+
+
+def _say_something(one: str | None, other: str | None) -> bool:
+    """Whether two parts of a thing say something of each other."""
+    if COUNT in (one, other) and one and other:
+        return one == other or not (one.isdigit() or other.isdigit())
+    return one == other or not (one and other)

@@ -36,6 +36,9 @@ class Term(NamedTuple):
     operands: tuple[Value | Path, ...]
 
 
+NO_TERM = Term("", ())
+
+
 class Thing:
     """Something that is itself and nothing else."""
 
@@ -320,8 +323,29 @@ class Asked(NamedTuple):
     """Whether these are all."""
 
 
-def asked(terms: Terms, *start: Node) -> Asked:
-    """What values, tests or paths are about in the end, each part looked at once."""
+def only_counted(terms: Terms, key: Key) -> set[int]:
+    """The packages' things of which a test asks no more than how many they hold, by identity."""
+    counted = {id(terms.one(operand)) for operand in _counted(terms, key) if isinstance(operand, External)}
+    return counted - asked(terms, key, whole=False).leaves.keys() if counted else counted
+
+
+def _counted(terms: Terms, key: Key) -> Iterator[Value | Path]:
+    """What `len` is asked of in a test."""
+    stack, seen = [*(_parts(terms, key) or ())], set[Hashable]()
+    while stack:
+        one = stack.pop()
+        if not isinstance(one, Value) or id(one) in seen:
+            continue
+        seen.add(id(one))
+        term = terms.values.get(id(terms.first(one)), (one, NO_TERM))[1]
+        if term.op == "len":
+            yield term.operands[0]
+        stack.extend(_parts(terms, one) or ())
+
+
+def asked(terms: Terms, *start: Node, whole: bool = True) -> Asked:
+    """What values, tests or paths are about in the end, each part looked at once; `whole`: also those that
+    are only counted."""
     found = Asked({}, [], True)
     stack, seen = [*start], set[Hashable]()
     while stack:
@@ -334,6 +358,8 @@ def asked(terms: Terms, *start: Node) -> Asked:
         if len(seen) > FAR:
             return found._replace(whole=False)
         seen.add(number)
+        if not whole and isinstance(one, Value) and terms.values.get(id(one), (one, NO_TERM))[1].op == "len":
+            continue
         inside = _parts(terms, one)
         if inside is not None:
             stack.extend(inside)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gradfix.tape.domain.paths import Arm, Settled, tested
 from gradfix.tape.domain.values import Alt, Const, External, Map, Pattern, Seq, Undefined, Unknown, Value
-from gradfix.tape.machine.lineage import ANY, FACTS, SELF, lineage, mark, name_of, origins, tied
-from gradfix.tape.machine.terms import OPERATIONS, UnprovableError, asked, only_asked_which
+from gradfix.tape.machine.lineage import ANY, COUNT, FACTS, SELF, lineage, mark, name_of, origins, tied
+from gradfix.tape.machine.terms import OPERATIONS, UnprovableError, asked, only_asked_which, only_counted
 
 if TYPE_CHECKING:
     from gradfix.tape.domain.paths import Key, Path
@@ -115,11 +115,14 @@ def _has_witness(terms: Terms, literals: Sequence[Literal]) -> bool:
 
 
 def _starts(terms: Terms, key: Key) -> dict[tuple[int, str], Value]:
-    """What a test is about in the end: of what it asks for an entry, that one alone."""
+    """What a test is about in the end: of what it asks for an entry, that one alone; of what it only counts,
+    how many there are."""
     term = terms.tests.get(key)
     entry = term.operands[0] if term is not None and term.op in ("In", "NotIn") else None
     part = str(entry.value) if isinstance(entry, Const) else SELF
-    return {(number, part): leaf for number, leaf in asked(terms, key).leaves.items()}
+    leaves = asked(terms, key).leaves
+    counted = only_counted(terms, key) if part == SELF else ()
+    return {(number, COUNT if number in counted else part): leaf for number, leaf in leaves.items()}
 
 
 def _says_only_that_it_is_there(terms: Terms, key: Key, holds: bool) -> bool:

@@ -378,3 +378,32 @@ loss.backward()
 def test_what_holds_whichever_way_its_tests_come_out_needs_no_witness() -> None:
     assert listed(EITHER_WAY.format(test="'track' in CHOSEN")) == {"non_scalar_backward"}
     assert listed(EITHER_WAY.format(test="unknown()")) == {"non_scalar_backward"}
+
+
+COUNTED = """
+import sys
+def train(fast, learns):
+    h = nn.Linear(3, 3)(torch.randn(2, 3)).sigmoid()
+    if fast:
+        h.mul_(2)
+    if learns:
+        h.sum().backward()
+train({fast}, {learns})
+"""
+
+
+@pytest.mark.parametrize(
+    ("fast", "learns", "expected"),
+    [
+        ("len(sys.argv) > 1", "sys.argv[1] == 'train'", True),
+        ("len(sys.argv) > 2", "int(sys.argv[2]) > 3", True),
+        ("len(sys.argv) == 1", "'--train' in sys.argv", False),
+        ("len(sys.argv) > 1", "len(sys.argv) < 2", False),
+        ("len(sys.argv) > 1", "len(sys.argv) > 2", True),
+    ],
+)
+def test_how_many_arguments_there_are_says_nothing_of_one_of_them(
+    fast: str, learns: str, expected: bool
+) -> None:
+    found = listed(COUNTED.format(fast=fast, learns=learns))
+    assert found == ({"inplace_overwrites_saved"} if expected else set())
