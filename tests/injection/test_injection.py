@@ -8,7 +8,7 @@ from injection.bugs import BUGS, inject
 from injection.survey import Judged, restored, survey, table, torch_process
 
 FLOORS = {
-    "zero_grad deleted": 0.88,
+    "zero_grad deleted": 0.86,
     "zero_grad after backward": 0.97,
     "step before the second backward": 0.95,
     "prediction detached": 0.945,
