@@ -383,6 +383,20 @@ def test_a_term_that_waits_for_its_turn_is_cut_off_by_nothing_though_it_is(
     assert {why.partition(",")[0] for why in reasons.values()} == {"its result is not used by the loss"}
 
 
+def test_a_cut_that_a_test_decides_on_may_be_for_the_turns_before_the_run_was_stopped(
+    launcher: Launcher, tmp_path: Path
+) -> None:
+    body = """for epoch in range(20):
+    h = model[1](model[0](x))
+    if epoch < 10:
+        h = h.detach()
+    opt.zero_grad()
+    F.mse_loss(model[2](h), y).backward()
+    opt.step()
+"""
+    assert not any(outcome.findings for outcome in told(launcher, tmp_path, body).outcomes)
+
+
 @pytest.mark.parametrize(
     ("body", "rules"),
     [(CUT, set()), (CUT.replace("if detach:", "if True:"), {"unreached_parameters"})],

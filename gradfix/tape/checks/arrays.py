@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from gradfix.defects import Role
 from gradfix.defects.records import OfGraph
+from gradfix.tape.domain.paths import tested
+from gradfix.tape.machine.grad_mode import UNSET
 
 if TYPE_CHECKING:
     from gradfix.tape.interpreter.interpreter import Interpreter
@@ -19,6 +21,8 @@ def array_of_graph(vm: Interpreter, told: ArrayAsked) -> None:
     tensor, node = told
     made = vm.graph.history(tensor)
     doubted = made.doubted or vm.grad_mode.mode_in_doubt is not False
+    if vm.grad_mode.mode is UNSET and tested(vm.here.path) != vm.here.path:
+        return  # who enters this may do so where nothing is recorded
     if vm.graph.requires(tensor) is not True or tensor.lean or made.lean or vm.running.uncalled or doubted:
         return
     here = vm.here.at(node)

@@ -91,8 +91,6 @@ class Meant:
     """What may be what it only corrects the value of."""
     taken: bool
     """Whether it may be what a difference is held to."""
-    added: set[int]
-    """By what it is added to the others."""
 
 
 class Loss:
@@ -124,8 +122,7 @@ class Loss:
                 continue
             if not self._other_side(dead, cut) and self._beside_others(dead.way):
                 unknown = [*self.unknown, *_unknown(learnt), *_unknown(below or ())]
-                taken = _on_purpose(cut) and self._taken(dead.term)
-                yield Meant(dead, cut, unknown, taken, self._added(dead.term))
+                yield Meant(dead, cut, unknown, _on_purpose(cut) and self._taken(dead.term))
 
     def _corrects(self, beyond: Iterable[list[Node] | None]) -> bool:
         """Whether a term without a graph takes the value of one that learns for its own."""
@@ -143,11 +140,6 @@ class Loss:
         return any(copied(one).op in like for one in self.live) or any(
             id(one) in ids for one in upstream(same, _recorded)
         )
-
-    def _added(self, term: Node) -> set[int]:
-        """Where a term is added to others."""
-        sums = (one for one in upstream([self.start], _added) if one.place is not None)
-        return {id(one.place) for one in sums if any(copied(parent) is term for parent in one.parents)}
 
     def _taken(self, term: Node) -> bool:
         """Whether a term, and one that learns, are the sides of a difference of which each element is one."""
@@ -241,27 +233,20 @@ def _leaning(program: Program, meant: Meant) -> Lean:
     lean: Lean = frozenset({Assumption.NO_TARGET} if meant.taken else ())
     if meant.cut.cut == CHOICE:
         return lean
-    chosen = all(one.leaf is not None for one in meant.cut.parents) or _by_a_test(program, meant)
+    chosen = all(one.leaf is not None for one in meant.cut.parents) or _by_a_test(program, meant.cut)
     return lean | {Assumption.CUT_BY_MISTAKE if chosen else Convention.I}
 
 
-def _by_a_test(program: Program, meant: Meant) -> bool:
-    """Whether a test decides that something is cut off, which is made either way and added either way."""
-    made = {id(one.place) for one in nearest_graph(meant.cut)}
-    for text in (program.tree, *(code.node for code in program.codes.values())):
-        for test in all_in(text):
-            if isinstance(test, (ast.If, ast.IfExp)):
-                within = {id(one) for one in ast.walk(test)}
-                chosen = id(meant.cut.cut_place) in within and made.isdisjoint(within)
-                if chosen and not (meant.added and meant.added <= within and _goes_on(test)):
-                    return True
-    return False
-
-
-def _goes_on(test: ast.If | ast.IfExp) -> bool:
-    """Whether what stands under a test is left out where it doesn't hold, and all else is as it was."""
-    left = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-    return isinstance(test, ast.If) and not test.orelse and not isinstance(test.body[-1], left)
+def _by_a_test(program: Program, cut: Node) -> bool:
+    """Whether a test decides that something is cut off, which is made either way."""
+    made = {id(one.place) for one in nearest_graph(cut)}
+    tests = (
+        {id(within) for within in ast.walk(one)}
+        for text in (program.tree, *(code.node for code in program.codes.values()))
+        for one in all_in(text)
+        if isinstance(one, (ast.If, ast.IfExp))
+    )
+    return any(id(cut.cut_place) in within and made.isdisjoint(within) for within in tests)
 
 
 def _whys(unknown: Iterable[Node]) -> Iterator[Why]:

@@ -13,7 +13,7 @@ from gradfix.spelling import SWITCH
 from gradfix.tape.domain.definitions import Instance
 from gradfix.tape.domain.graph import Tensor
 from gradfix.tape.domain.torch_values import Layer, Opaque, Weights
-from gradfix.tape.domain.values import Const
+from gradfix.tape.domain.values import Const, Unknown
 from gradfix.tape.interpreter.inside import all_in
 from gradfix.tape.interpreter.state import Switched
 from gradfix.tape.torch.modules import leaves
@@ -54,7 +54,8 @@ def misspelt(vm: Interpreter, bound: AttributeBound) -> None:
         place = vm.here.at(node)
         draft = vm.reports.draft("requires_grad_misspelt", place, [(place, Role.IGNORED)], facts, lean=lean)
         if draft is not None:
-            vm.notes.switched.append(Switched(draft, owner, value))
+            called = _last(node.targets[0].value) if isinstance(node.targets[0], ast.Attribute) else ""
+            vm.notes.switched.append(Switched(draft, owner, value, called))
 
 
 def asked_for(vm: Interpreter, asked: SwitchAsked) -> None:
@@ -67,13 +68,16 @@ def never_switched(entries: Sequence[Interpreter]) -> None:
     to do."""
     met = [(vm, one) for vm in entries for one in vm.notes.switched]
     asked = [each for vm in entries for each in vm.notes.switches_asked]
-    heeded = {
-        id(owner) for owner, node in asked if not any(_is_shown(vm.program.tree, node) for vm in entries)
-    }
+    trees = {id(vm.program.tree): vm.program.tree for vm in entries}.values()
+    used = [(owner, node) for owner, node in asked if not any(_is_shown(tree, node) for tree in trees)]
+    heeded = {id(owner) for owner, _ in used}
+    # Of what isn't known, nothing but how it is called says which module it may be.
+    strangers = (node for owner, node in used if isinstance(owner, Unknown))
+    called = {_last(node.value) for node in strangers if isinstance(node, ast.Attribute)}
     done = {
         one.draft.culprit
         for vm, one in met
-        if id(one.owner) in heeded or _so_already(vm.machine, one.owner, one.wanted)
+        if id(one.owner) in heeded or one.called in called or _so_already(vm.machine, one.owner, one.wanted)
     }
     for vm, one in met:
         if one.draft.culprit not in done:
@@ -166,9 +170,13 @@ def _reads_it(program: Program, cls: Class, name: str) -> bool:
     return name != SWITCH and _read_in(program.tree, name)
 
 
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def _is_shown(tree: ast.AST, node: ast.AST) -> bool:
-    """Whether what is asked is only shown to somebody."""
-    showing = (one for one in all_in(tree) if isinstance(one, ast.JoinedStr) or _prints(one))
+    """Whether what is asked is only shown to somebody, or stated."""
+    showing = (one for one in all_in(tree) if isinstance(one, ast.Assert) or _prints(one))
     return any(one is node for within in showing for one in all_in(within))
 
 

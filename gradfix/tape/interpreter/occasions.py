@@ -39,7 +39,7 @@ class Compared(NamedTuple):
 
 
 class SwitchAsked(NamedTuple):
-    """A module is asked whether it requires grad: what was set on it, and torch never reads."""
+    """A module, or what may be one, is asked whether it requires grad: what torch never reads."""
 
     owner: Value
     node: ast.AST

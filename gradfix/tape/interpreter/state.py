@@ -60,6 +60,8 @@ class Switched(NamedTuple):
     draft: Draft[Misspelt]
     owner: Value
     wanted: Value
+    called: str
+    """What the owner is called there."""
 
 
 class Notes:

@@ -53,7 +53,7 @@ def load_attribute(vm: Interpreter, owner: Value, name: str, node: ast.AST) -> V
         doubted(vm.strangers, None)
     if name == "module" and id(owner) in vm.notes.parallel and not _has_own(owner, name):
         return owner
-    if name == SWITCH and isinstance(owner, (Instance, Layer, Opaque)):
+    if name == SWITCH and isinstance(owner, (Instance, Layer, Opaque, Unknown)):
         vm.tell(SwitchAsked(owner, node))
     if isinstance(owner, Unknown):
         if name == "grad" and owner.tensor is None:

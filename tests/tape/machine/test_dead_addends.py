@@ -285,6 +285,8 @@ PERHAPS = {
     "a flag decides it": """extra = out.abs().mean()
     if by_hand: extra = extra.detach()
     loss = task + extra""",
+    "a flag adds it for what is printed": """extra, loss = out.abs().mean(), task
+    if by_hand: loss = loss + 0.1 * extra.detach()""",
     "a flag decides it in one expression": (
         "extra = out.abs().mean(); loss = task + (extra.detach() if by_hand else extra)"
     ),
@@ -301,12 +303,6 @@ def test_a_term_is_held_on_purpose(term: str) -> None:
 def test_a_term_may_be_held_on_purpose(term: str) -> None:
     found = [one for one in analysis(STEP.format(term=term, flag=True)).defects if one.kind == "severed_term"]
     assert [certainty_of(one.lean) for one in found] == ["suspect"]
-
-
-def test_a_term_that_a_test_leaves_out_is_cut_by_none() -> None:
-    term = "extra, loss = out.abs().mean(), task\n    if by_hand: loss = loss + 0.1 * extra.detach()"
-    found = analysis(STEP.format(term=term, flag=True)).defects
-    assert [certainty_of(one.lean) for one in found if one.kind == "severed_term"] == ["likely"]
 
 
 def test_what_trains_all_of_it_already_then_gets_another_gradient() -> None:

@@ -301,8 +301,8 @@ class Net(nn.Module):
     def forward(self, x):
         return self.head(self.base(x))
 net = Net()
-def of_another(base):
-    return base.requires_grad
+def of_another(part):
+    return part.requires_grad
 {asked}
 """
 
@@ -313,10 +313,22 @@ def of_another(base):
         "print(net.base.requires_grad)",
         "print(f'frozen: {not net.base.requires_grad}')",
         "held = [*filter(lambda base: base.requires_grad, net.base.parameters())]",
+        "assert net.base.requires_grad is False",
     ],
 )
 def test_a_flag_on_a_module_that_is_only_shown_or_asked_of_others_has_none(asked: str) -> None:
     assert listed(OF_OTHERS.replace("{asked}", asked)) == {"requires_grad_misspelt"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "def chosen(model: Net):\n    return [*model.base.parameters()] if model.base.requires_grad else []",
+        "if f'{net.base.requires_grad}' == 'False': net.base.requires_grad_(False)",
+    ],
+)
+def test_a_flag_that_may_be_asked_of_the_module_has_an_effect(asked: str) -> None:
+    assert listed(OF_OTHERS.replace("{asked}", asked)) == set()
 
 
 PROGRAM_ENDS = """
