@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from gradfix.tape.effects.operations import having
 from gradfix.tape.interpreter.inside import all_in
@@ -16,21 +17,25 @@ def asked_for(module: ast.Module, line: int) -> bool:
         one.lineno <= line <= (one.end_lineno or one.lineno)
         for test in all_in(module)
         if isinstance(test, (ast.If, ast.IfExp)) and not isinstance(test.test, ast.Constant)
-        for one in (_alone(test) if isinstance(test, ast.If) else _one_way(test))
+        for one in _one_way(*_arms(test))
     )
 
 
-def _alone(test: ast.If) -> list[ast.stmt]:
-    """The one statement under a test, and the one of its other arm."""
-    arms = (test.body, test.orelse)
-    return [arm[0] for arm in arms if arm] if all(len(arm) < 2 for arm in arms) else []
+def _arms(test: ast.If | ast.IfExp) -> Sequence[ast.stmt | ast.expr]:
+    """What stands on the two ways of a test, where that is one simple statement or expression each."""
+    if isinstance(test, ast.IfExp):
+        return test.body, test.orelse
+    alone = all(
+        len(arm) < 2 and not any(hasattr(one, "body") for one in arm) for arm in (test.body, test.orelse)
+    )
+    return [*test.body, *test.orelse] if alone else []
 
 
-def _one_way(test: ast.IfExp) -> list[ast.expr]:
-    """The arm of a conditional expression that cuts, where the other one doesn't."""
-    cuts = [arm for arm in (test.body, test.orelse) if _cuts(arm)]
+def _one_way(*arms: ast.stmt | ast.expr) -> list[ast.stmt | ast.expr]:
+    """The arm that cuts, where the other one doesn't."""
+    cuts = [arm for arm in arms if _cuts(arm)]
     return cuts if len(cuts) == 1 else []
 
 
-def _cuts(arm: ast.expr) -> bool:
+def _cuts(arm: ast.AST) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr in CUTTING for one in all_in(arm))

@@ -126,6 +126,7 @@ def _comparison(vm: Interpreter, node: ast.Compare) -> Verdict:
             node,
             partial(_each_compared, vm, node, right),
             (type(op), _mark(right)),
+            (type(op).__name__, right),
         )
     else:
         key = ("compare", type(op), _mark(left), _mark(right))
@@ -440,6 +441,7 @@ def _alternative(
     node: ast.expr,
     test: Callable[[Value], Verdict | None],
     what: Hashable = None,
+    compared_by: tuple[str, Value] | None = None,
 ) -> Verdict:
     """A test whose answer depends on which alternative it is; `what` says what each is compared with."""
     path = machine.here.path
@@ -458,6 +460,8 @@ def _alternative(
     same = ("true", tuple(id(option) for _, option in options), what)
     key = Settled(same, [path | guard for guard in yes], [path | guard for guard in no])
     _, holds, fails = _fresh(machine, node, key, value)
+    if compared_by is not None:
+        machine.reports.findings.terms.test(key, compared_by[0], value, compared_by[1])
     return None, holds | _unless(no), fails | _unless(yes)
 
 

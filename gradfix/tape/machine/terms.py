@@ -37,6 +37,9 @@ class Term(NamedTuple):
 
 
 NO_TERM = Term("", ())
+MACHINE = "platform"
+OF_ONE_MACHINE = ("platform.", "sys.platform", "os.name", "os.uname", "sys.version_info", "sys.maxsize")
+"""The names of what tells of the one machine on which a program is run."""
 
 
 class Thing:
@@ -84,6 +87,8 @@ class Terms:
 
     def one(self, name: External) -> External:
         """The same value for the same name."""
+        if name.path not in self.names and name.path.startswith(OF_ONE_MACHINE):
+            self.of[id(name)] = (self.names.setdefault(MACHINE, External(MACHINE)),)
         return self.names.setdefault(name.path, name)
 
     def first(self, value: Value) -> Value:
@@ -331,16 +336,19 @@ def only_counted(terms: Terms, key: Key) -> set[int]:
 
 def _counted(terms: Terms, key: Key) -> Iterator[Value | Path]:
     """What `len` is asked of in a test."""
-    stack, seen = [*(_parts(terms, key) or ())], set[Hashable]()
-    while stack:
+    stack: list[Node] = [key]
+    seen = set[Hashable]()
+    while stack and len(seen) < FAR:
         one = stack.pop()
-        if not isinstance(one, Value) or id(one) in seen:
-            continue
-        seen.add(id(one))
-        term = terms.values.get(id(terms.first(one)), (one, NO_TERM))[1]
-        if term.op == "len":
-            yield term.operands[0]
-        stack.extend(_parts(terms, one) or ())
+        if isinstance(one, Value):
+            one = terms.first(one)
+            term = terms.values.get(id(one), (one, NO_TERM))[1]
+            if term.op == "len":
+                yield term.operands[0]
+        number = id(one) if isinstance(one, Value) else one
+        if number not in seen:
+            seen.add(number)
+            stack.extend(_parts(terms, one) or ())
 
 
 def asked(terms: Terms, *start: Node, whole: bool = True) -> Asked:

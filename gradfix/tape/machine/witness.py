@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
-from gradfix.tape.domain.paths import Arm, Settled, tested
+from gradfix.tape.domain.paths import Arm, Caught, Settled, tested
 from gradfix.tape.domain.values import Alt, Const, External, Map, Pattern, Seq, Undefined, Unknown, Value
 from gradfix.tape.machine.lineage import ANY, COUNT, FACTS, SELF, lineage, mark, name_of, origins, tied
 from gradfix.tape.machine.terms import OPERATIONS, UnprovableError, asked, only_asked_which, only_counted
@@ -56,7 +56,7 @@ def possible(terms: Terms, path: Path) -> bool:
     mark = path, len(terms.refused)
     found = terms.known.get(mark)
     if found is None:
-        found = terms.known[mark] = all(_has_witness(terms, one) for one in _entangled(terms, path))
+        found = terms.known[mark] = all(_has_witness(terms, one, path) for one in _entangled(terms, path))
     return found
 
 
@@ -93,7 +93,7 @@ def _joined(
     return [*(group for group in groups if group[0].isdisjoint(about)), whole]
 
 
-def _has_witness(terms: Terms, literals: Sequence[Literal]) -> bool:
+def _has_witness(terms: Terms, literals: Sequence[Literal], path: Path) -> bool:
     """Whether there are values for which all of these tests come out so."""
     about = [asked(terms, key) for key, _ in literals]
     if not all(one.whole for one in about):
@@ -109,7 +109,7 @@ def _has_witness(terms: Terms, literals: Sequence[Literal]) -> bool:
         return False
     variables = {number: leaf for one in about for number, leaf in one.leaves.items()}
     try:
-        return _Trial(terms, literals, about, [*variables]).succeeds()
+        return _Trial(terms, literals, about, [*variables], path).succeeds()
     except EnoughError:  # what the program asserts, and nothing else, can hold: somebody has run it
         return all(literal in terms.asserted for literal in literals)
 
@@ -211,9 +211,15 @@ class _Trial:
     """What the variables may be, one after the other, until all tests come out as they are to."""
 
     def __init__(
-        self, terms: Terms, literals: Sequence[Literal], about: Sequence[Asked], variables: Sequence[int]
+        self,
+        terms: Terms,
+        literals: Sequence[Literal],
+        about: Sequence[Asked],
+        variables: Sequence[int],
+        path: Path,
     ) -> None:
         self.terms = terms
+        self.caught = {key: holds for key, holds in path if isinstance(key, Caught)}
         self.variables = variables
         usual = _candidates(about)
         self.candidates = [self._texts(number, literals, about) or usual for number in variables]
@@ -273,6 +279,8 @@ class _Trial:
         self._spend()
         if key in self.terms.tests:
             return bool(self._computed(self.terms.tests[key]))
+        if isinstance(key, Caught):
+            return self.caught.get(key, EITHER)
         if isinstance(key, Settled):
             if any(map(self.all_hold, key.yes)):
                 return True

@@ -407,3 +407,49 @@ def test_how_many_arguments_there_are_says_nothing_of_one_of_them(
 ) -> None:
     found = listed(COUNTED.format(fast=fast, learns=learns))
     assert found == ({"inplace_overwrites_saved"} if expected else set())
+
+
+JOINED = """
+import sys
+def train(h):
+    {made}
+    if rate > 0.1:
+        h.mul_(2)
+    if {other}:
+        h.sum().backward()
+train(nn.Linear(3, 3)(torch.randn(2, 3)).sigmoid())
+"""
+MADE = {
+    "a handler": """try:
+        rate = float(sys.argv[1])
+    except (IndexError, ValueError):
+        rate = 0.01""",
+    "a conditional expression": "rate = float(sys.argv[1]) if len(sys.argv) > 1 else 0.01",
+    "a branch": """rate = 0.01
+    if len(sys.argv) > 1:
+        rate = float(sys.argv[1])""",
+}
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE.keys())
+@pytest.mark.parametrize(
+    ("other", "expected"), [("rate <= 0.1", False), ("not rate > 0.1", False), ("rate > 0.1", True)]
+)
+def test_one_of_several_values_is_the_same_in_each_test(made: str, other: str, expected: bool) -> None:
+    found = listed(JOINED.format(made=made, other=other))
+    assert found == ({"inplace_overwrites_saved"} if expected else set())
+
+
+ON_ONE_MACHINE = """
+import os, platform, sys
+h = nn.Linear(3, 3)(torch.randn(2, 3)).sigmoid()
+if os.name == "nt":
+    h.mul_(2)
+if {other}:
+    h.sum().backward()
+"""
+
+
+@pytest.mark.parametrize("other", ["sys.platform != 'win32'", "sys.platform.startswith('linux')"])
+def test_what_tells_of_one_machine_is_tied(other: str) -> None:
+    assert listed(ON_ONE_MACHINE.format(other=other)) == set()
