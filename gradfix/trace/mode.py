@@ -102,10 +102,21 @@ class Calls(TorchFunctionMode):
                 self.writes.wrote(func, value, spot, copied)
         if isinstance(result, _T):
             self._made(func, args, found, result, spot)
+        elif result is None and len(found) > 1 and name_of(func) == "__setitem__":
+            self._put_in(func, args, found)
         elif isinstance(result, (tuple, list)):
             for item in result:
                 if isinstance(item, _T):
                     self._made(func, args, found, item, spot)
+
+    def _put_in(self, func: Any, args: Any, found: list[Any]) -> None:
+        """An item is written: what holds it comes of what that came of."""
+        target = args[0]
+        sources = self._sources(func, args, found) if self._traced(args, found) else ()
+        if sources and target.grad_fn is None:
+            self.state.origins.put(target, sources)
+        elif sources:
+            self.state.origins.into(target.grad_fn, sources)
 
     def _made(self, func: Any, args: Any, found: list[Any], result: Any, spot: Spot | None) -> None:
         try:

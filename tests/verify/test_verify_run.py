@@ -383,6 +383,19 @@ def test_a_term_that_waits_for_its_turn_is_cut_off_by_nothing_though_it_is(
     assert {why.partition(",")[0] for why in reasons.values()} == {"its result is not used by the loss"}
 
 
+def test_a_cut_whose_value_is_written_into_a_buffer_is_named(launcher: Launcher, tmp_path: Path) -> None:
+    body = """for _ in range(3):
+    h = torch.zeros(8, 4)
+    for i in range(8):
+        h[i] = model[0](x[i]).detach()
+    opt.zero_grad()
+    F.mse_loss(model[2](h), y).backward()
+    opt.step()
+"""
+    found = told(launcher, tmp_path, body)
+    assert {one.rule for outcome in found.outcomes for one in outcome.findings} == {"unreached_parameters"}
+
+
 def test_a_cut_that_a_test_decides_on_may_be_for_the_turns_before_the_run_was_stopped(
     launcher: Launcher, tmp_path: Path
 ) -> None:
