@@ -78,7 +78,7 @@ Key: TypeAlias = Literal[
     "numpy-takes",  # how many arguments it takes by position there; one, where nothing is said
     "array-names",  # what the method of an array takes by name, as torch does
 ]
-LayerTrait: TypeAlias = Literal["drops", "normalises"]
+LayerTrait: TypeAlias = Literal["drops", "folds", "normalises"]
 LayerKey: TypeAlias = Literal[
     "op",  # the function that it calls, where its name in snake case isn't that
     "shape",  # the rule for the shape of its result

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PERMUTED = having("permutes")
 PIECES = PERMUTED | where("stride", "reordered", "same") | {"T", "H", "getitem"}
-FLATTENING = having("folds")
+FLATTENING = having("folds") | {name_of_layer(kind) for kind in layers_having("folds")}
 NORMS = having("normalises") | {name_of_layer(kind) for kind in layers_having("normalises")}
 AVERAGES = having("averages")
 

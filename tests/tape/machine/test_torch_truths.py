@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
+from short import listed, whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -354,3 +355,31 @@ def test_an_optimizer_in_a_hook_of_backward_leaves_no_gradient() -> None:
     w.register_post_accumulate_grad_hook(clear)
     (w * 2).sum().backward()
     assert w.grad is None
+
+
+TURNED = """
+layer = {layer}
+h = nn.Linear(8, 8)(torch.randn(3, 5, 8)){turned}
+h += {call}
+h.sum().backward()
+"""
+FOLDING = {
+    "nn.MultiheadAttention(8, 2)": "layer(h, h, h)[0]",
+    "nn.LSTM(8, 8)": "layer(h)[0]",
+    "nn.GRU(8, 8)": "layer(h)[0]",
+    "nn.RNN(8, 8)": "layer(h)[0]",
+    "nn.Bilinear(8, 8, 8)": "layer(h, h)",
+    "nn.TransformerEncoderLayer(8, 2, 16)": "layer(h)",
+}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("layer", "call"), FOLDING.items())
+def test_a_layer_that_folds_what_is_turned_keeps_a_copy_of_it(layer: str, call: str) -> None:
+    turned = TURNED.format(layer=layer, call=call, turned=".transpose(0, 1)")
+    exec(whole(turned), {})
+    assert listed(turned) == set()
+    straight = TURNED.format(layer=layer, call=call, turned="")
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        exec(whole(straight), {})
+    assert listed(straight) == {"inplace_overwrites_saved"}
