@@ -25,10 +25,20 @@ def _arms(test: ast.If | ast.IfExp) -> Sequence[ast.stmt | ast.expr]:
     """What stands on the two ways of a test, where that is one simple statement or expression each."""
     if isinstance(test, ast.IfExp):
         return test.body, test.orelse
-    alone = all(
-        len(arm) < 2 and not any(hasattr(one, "body") for one in arm) for arm in (test.body, test.orelse)
-    )
-    return [*test.body, *test.orelse] if alone else []
+    few = len(test.body) < 2 and len(test.orelse) < 2
+    both = [*test.body, *test.orelse]
+    passes = bool(test.orelse) or isinstance(test.test, ast.Name) or not _gives_anew(test.body[0])
+    return both if few and passes and not any(hasattr(one, "body") for one in both) else []
+
+
+def _gives_anew(statement: ast.stmt) -> bool:
+    """Whether a statement binds what it doesn't take: where it is left out, nothing uncut is there instead."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    taken = {
+        ast.unparse(one) for one in all_in(statement.value) if isinstance(one, (ast.Name, ast.Attribute))
+    }
+    return taken.isdisjoint(map(ast.unparse, statement.targets))
 
 
 def _one_way(*arms: ast.stmt | ast.expr) -> list[ast.stmt | ast.expr]:
