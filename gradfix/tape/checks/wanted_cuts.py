@@ -32,7 +32,7 @@ def _arms(test: ast.If | ast.IfExp) -> Sequence[ast.stmt | ast.expr]:
 
 
 def _gives_anew(statement: ast.stmt) -> bool:
-    """Whether a statement binds what it doesn't take: where it is left out, nothing uncut is there instead."""
+    """Whether a statement binds what it doesn't take: left out, it leaves nothing uncut in its place."""
     if not isinstance(statement, ast.Assign):
         return False
     taken = {
