@@ -52,7 +52,7 @@ def analysis_of(
         known = play(source, plan).defects if play else ()
         found: dict[tuple[str, Span], Defect] = {}
         for event in events:
-            if _wanted(event, path, source):
+            if wanted(event, path, source):
                 continue
             for defect in confirmed(event, path, known) or [of_event(event, path, source)]:
                 if defect.certainty == "certain" or (defect.kind, defect.culprit) not in found:
@@ -62,7 +62,7 @@ def analysis_of(
     return analyse
 
 
-def _wanted(event: Mapping[str, Any], path: str, source: Source) -> bool:
+def wanted(event: Mapping[str, Any], path: str, source: Source) -> bool:
     """Whether parameters were left unreached by a cut that the program asked for."""
     cuts = [step["place"] for step in event["evidence"] if Role[step["role"]] is Role.CUT]
     own = [place["line"] for place in cuts if place["file"] == path]
